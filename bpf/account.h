@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
+/* The single exit: counters, a sampled event, and the XDP action. */
+#ifndef SLUICE_BPF_ACCOUNT_H
+#define SLUICE_BPF_ACCOUNT_H
+
+#include "packet.h"
+
+/* A jiffy count shifted by this changes about once a minute at any usual HZ (16 s to 131 s). */
+#define MINUTE_SHIFT 14
+/* Event tokens that a CPU may hold: what a burst after a quiet second shows. */
+#define EVENT_TOKENS_MAX 1000
+/* The coarsest tick that tokens are refilled by; the finest gives HZ times as many chances. */
+#define TICKS_PER_SECOND_LEAST 100
+
+/* Refills both token counts once a tick. */
+static __always_inline __u32 has_event_tokens(struct packet* p) {
+    const __u32 tick = (__u32)bpf_jiffies64();
+    struct sluice_cpu* cpu = p->cpu;
+    if (unlikely(cpu->event_tick != tick) && p->policy) {
+        __u64 earned = (__u64)(tick - cpu->event_tick) * p->policy->event_tokens_per_tick;
+        if (earned > EVENT_TOKENS_MAX)
+            earned = EVENT_TOKENS_MAX;
+        const __u64 any = cpu->event_tokens + earned, first = cpu->first_tokens + earned;
+        cpu->event_tokens = any > EVENT_TOKENS_MAX ? EVENT_TOKENS_MAX : (__u16)any;
+        cpu->first_tokens = first > EVENT_TOKENS_MAX ? EVENT_TOKENS_MAX : (__u16)first;
+        cpu->event_tick = tick;
+    }
+    return cpu->event_tokens | cpu->first_tokens;
+}
+
+/* Whether (source, verdict) has not been reported by this CPU for about a minute. */
+static __always_inline __u32 is_first(struct packet* p, int verdict) {
+    struct sluice_recent* r = table_at(recent, p->f->cpu_slot);
+    if (!r)
+        return 0;
+    const __u64 hash = p->f->source_hash + (__u64)verdict * SLUICE_TAG_STEP;
+    const __u32 minute = (__u32)(bpf_jiffies64() >> MINUTE_SHIFT) & 0xffff;
+    const __u32 stamp = (__u32)(hash >> 32) << 16 | minute;
+    __u32* seen = &r->seen[hash & (SLUICE_RECENT_SLOTS - 1)];
+    if (*seen == stamp)
+        return 0;
+    *seen = stamp;
+    return 1;
+}
+
+static __always_inline void fill_event(struct packet* p, struct sluice_event* e, int verdict,
+                                       __u32 would, __u32 first, __u64 count) {
+    const __be64 source[2] = {bpf_cpu_to_be64(p->f->source.high), bpf_cpu_to_be64(p->f->source.low)};
+    const __be64 destination[2] = {bpf_cpu_to_be64(p->f->destination.high),
+                                   bpf_cpu_to_be64(p->f->destination.low)};
+    const __u32 is_limit = verdict > SLUICE_drop_jailed;
+
+    e->time_ns = exact_now(p);
+    __builtin_memcpy(e->source, source, sizeof(e->source));
+    __builtin_memcpy(e->destination, destination, sizeof(e->destination));
+    e->source_port = p->f->source_port;
+    e->destination_port = p->f->destination_port;
+    e->protocol = p->f->protocol;
+    e->verdict = (__u8)verdict;
+    e->rule = is_limit ? (__u8)p->cpu->rule : SLUICE_EVENT_NO_RULE;
+    e->flags = (would ? SLUICE_EVENT_WOULD : 0) | (first ? SLUICE_EVENT_FIRST : 0);
+    e->service = (__u16)p->f->service_id;
+    e->interface = (__u16)interface_slot;
+    e->cpu = p->f->cpu_slot;
+    e->count = count;
+    e->policy_version = p->policy ? p->policy->version : 0;
+    e->measured = is_limit ? p->cpu->over_units << SLUICE_UNIT_SHIFT : 0;
+}
+
+static __always_inline void report(struct packet* p, int verdict, __u32 would, __u64 count) {
+    if (likely(!has_event_tokens(p)))
+        return;
+    const __u32 first = is_first(p, verdict);
+    __u16* tokens = first && p->cpu->first_tokens ? &p->cpu->first_tokens : &p->cpu->event_tokens;
+    if (!*tokens)
+        return;
+    --*tokens;
+    struct sluice_event* event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
+    if (!event) {
+        p->cpu->events_lost++;
+        return;
+    }
+    fill_event(p, event, verdict, would, first, count);
+    bpf_ringbuf_submit(event, 0);
+}
+
+static __always_inline int account(struct packet* p, int verdict) {
+    const __u32 is_drop = sluice_is_drop(verdict);
+    const __u32 would = is_drop && p->f->mode != SLUICE_MODE_ENFORCE;
+    const __u32 index = sluice_counter_index(verdict, would);
+    struct sluice_counters* c = table_at(
+        counters, (p->f->cpu_slot * interfaces + interface_slot) * service_capacity + p->f->service_id);
+
+    if (likely(c && index < SLUICE_COUNTERS)) {
+        c->by_verdict[index].packets++;
+        c->by_verdict[index].bytes += p->f->bytes;
+        if (is_drop)
+            report(p, verdict, would, c->by_verdict[index].packets);
+    }
+    return is_drop && !would ? XDP_DROP : XDP_PASS;
+}
+
+#endif

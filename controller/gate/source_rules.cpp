@@ -1,0 +1,368 @@
+#include "gate/source_rules.h"
+
+#include <algorithm>
+#include <ctime>
+#include <utility>
+
+#include "gate/table_list.h"
+
+namespace sluice {
+
+namespace {
+
+// How many expired prefixes one operation clears away beside its own work.
+constexpr size_t kSweptAtOnce = 256;
+constexpr unsigned kWidestIpv4 = 8;   // the largest block that was ever handed out
+constexpr unsigned kWidestIpv6 = 19;  // the same for IPv6
+
+std::string_view noun(RuleKind kind) { return kind == RuleKind::allow ? "allow" : "ban"; }
+
+}  // namespace
+
+bool is_too_wide(const Prefix& prefix) {
+    return prefix.length() < (prefix.family() == Family::ipv4 ? kWidestIpv4 : kWidestIpv6);
+}
+
+Result<uint64_t> deadline_after(uint64_t now_ns, const Ttl& ttl) {
+    if (!ttl)
+        return uint64_t{SLUICE_NEVER};
+    if (ttl->count() <= 0)
+        return make_error(ErrorCode::usage, "a rule must last for a time above zero");
+    const uint64_t until = now_ns + static_cast<uint64_t>(ttl->count());
+    if (until < now_ns || sluice_deadline_from_ns(until) >= SLUICE_UNTIL_PERMANENT ||
+        until > until_to_ns(SLUICE_UNTIL_PERMANENT - 1))
+        return make_error(ErrorCode::usage, "a rule can last for 36 years at most",
+                          "make it permanent");
+    return until;
+}
+
+std::vector<uint64_t> combine(std::span<const Member> members, uint64_t now_ns) {
+    uint64_t ban = 0;
+    uint64_t forced = 0;
+    uint64_t allow = 0;
+    uint64_t exempt = 0;
+    uint64_t guarded = 0;
+    const Member* classified = nullptr;
+    for (const auto& member : members) {
+        if (!member.live(now_ns))
+            continue;
+        const uint64_t until = until_from_ns(member.entry.until_ns);
+        const auto extend = [until](uint64_t& longest) { longest = std::max(longest, until); };
+        switch (member.kind()) {
+            case RuleKind::ban:
+                extend((member.entry.flags & SLUICE_RULE_FORCED) != 0 ? forced : ban);
+                break;
+            case RuleKind::allow:
+                extend((member.entry.flags & SLUICE_RULE_EXEMPT) != 0 ? exempt : allow);
+                break;
+            case RuleKind::protect:
+                extend(guarded);
+                break;
+            case RuleKind::classify: {
+                // Of several classes the one that is for a time only, then the newest.
+                const auto rank = [](const Member& m) {
+                    return std::pair(m.entry.until_ns != SLUICE_NEVER, m.entry.since_s);
+                };
+                if (classified == nullptr || rank(member) > rank(*classified))
+                    classified = &member;
+                break;
+            }
+        }
+    }
+    std::vector<uint64_t> values;
+    if (members.empty())
+        return values;
+    const uint64_t length = members.front().key.length;
+    const auto add = [&](uint64_t until, uint64_t flags, uint64_t source_class) {
+        values.push_back(sluice_rule_value(until, flags, source_class, length));
+    };
+    if (forced != 0)
+        add(forced, SLUICE_RULE_BAN | SLUICE_RULE_FORCED, 0);
+    if (ban > forced)
+        add(ban, SLUICE_RULE_BAN, 0);
+    if (exempt != 0)
+        add(exempt, SLUICE_RULE_ALLOW | SLUICE_RULE_EXEMPT, 0);
+    if (allow > exempt)
+        add(allow, SLUICE_RULE_ALLOW, 0);
+    if (guarded != 0)
+        add(guarded, SLUICE_RULE_PROTECTED, 0);
+    if (classified != nullptr)
+        add(until_from_ns(classified->entry.until_ns), SLUICE_RULE_CLASS,
+            classified->entry.source_class);
+    return values;
+}
+
+SourceRules::SourceRules(Tables& tables) : tables_(&tables), listing_(tables), rules_(tables) {}
+
+Status SourceRules::begin() {
+    rules_.begin();
+    return listing_.begin();
+}
+
+Status SourceRules::finish() {
+    auto expired = rules_.find_expired(kSweptAtOnce);
+    for (;;) {
+        const auto displaced = rules_.take_displaced();
+        expired.insert(expired.end(), displaced.begin(), displaced.end());
+        if (expired.empty())
+            break;
+        for (const auto& key : expired)
+            if (auto settled = settle(key); !settled)
+                return settled;
+        expired.clear();
+    }
+    return rules_.finish();
+}
+
+Status SourceRules::settle(const RuleKey& key) {
+    const uint64_t now = gate_now_ns(*tables_);
+    auto members = listing_.members(key);
+    std::erase_if(members, [&](const Member& member) {
+        if (member.live(now))
+            return false;
+        listing_.erase(member);
+        return true;
+    });
+    return rules_.set(key, combine(members, now));
+}
+
+Result<RuleOutcome> SourceRules::add(const Prefix& prefix, const Word& word) {
+    const uint64_t now = gate_now_ns(*tables_);
+    const auto until = deadline_after(now, word.ttl);
+    if (!until)
+        return until.error();
+    const auto list = listing_.find_or_make_list(word.list);
+    if (!list)
+        return list.error();
+
+    Member member{listing_key(prefix, word.kind, *list), {}};
+    const auto old = listing_.find(member.key);
+    const bool stood = old && Member{member.key, *old}.live(now);
+    member.entry.until_ns = *until;
+    member.entry.since_s = stood ? old->since_s : static_cast<uint64_t>(::time(nullptr));
+    member.entry.flags = static_cast<uint8_t>(word.flags);
+    member.entry.source_class = word.source_class;
+    RuleOutcome outcome;
+    outcome.added = !stood;
+    // Feeds repeat themselves in any order: the longest of one list's bans holds.
+    if (stood && word.kind == RuleKind::ban) {
+        member.entry.flags |= old->flags;
+        outcome.kept_longer = old->until_ns > *until;
+        member.entry.until_ns = std::max(old->until_ns, *until);
+    }
+    member.entry.note = outcome.kept_longer ? old->note : listing_.note(word.actor, word.reason);
+    outcome.until_ns = member.entry.until_ns;
+
+    if (auto put = listing_.put(member); !put)
+        return put.error();
+    const auto key = RuleKey::of(prefix);
+    if (const auto settled = settle(key); !settled) {
+        if (old)
+            (void)listing_.put({member.key, *old});
+        else
+            listing_.erase(member);
+        (void)settle(key);
+        (void)finish();
+        return settled.error();
+    }
+    if (auto finished = finish(); !finished)
+        return finished.error();
+    return outcome;
+}
+
+std::optional<SourceRules::Cover> SourceRules::cover_of(const RuleKey& key, uint32_t flags) const {
+    const uint64_t now = gate_now_ns(*tables_);
+    const auto match = [&](uint32_t length) -> std::optional<Cover> {
+        const RuleKey wider{sluice_network(key.network, length), length};
+        for (const uint64_t value : rules_.values(wider))
+            if ((sluice_rule_flags(value) & flags) != 0 && is_live(sluice_rule_until(value), now))
+                return Cover{wider, value};
+        return std::nullopt;
+    };
+    std::optional<Cover> widest;
+    for (const uint8_t length : rules_.lengths().in_use(key.family()))
+        if (length <= key.length)
+            if (auto cover = match(length))
+                widest = cover;
+    if (!widest && key.is_ipv4_host())
+        widest = match(key.length);  // plain exact bans are in no list of lengths
+    return widest;
+}
+
+Status SourceRules::check_ban(const Prefix& prefix, bool forced) const {
+    const auto key = RuleKey::of(prefix);
+    if (const auto cover = cover_of(key, SLUICE_RULE_ALLOW)) {
+        const auto allowed = cover->key.prefix().to_string();
+        return failed(prefix.to_string() + " is allowed" +
+                          (cover->key == key ? "" : " by " + allowed) +
+                          ", and an allow beats every ban",
+                      "un-allow it first: sluicectl unallow " + allowed);
+    }
+    if (forced)
+        return {};
+    if (is_too_wide(prefix))
+        return failed(prefix.to_string() + " is too wide to be banned by mistake",
+                      "to insist: --force");
+    if (const auto cover = cover_of(key, SLUICE_RULE_PROTECTED))
+        return failed(prefix.to_string() + " is protected" +
+                          (cover->key == key ? "" : " by " + cover->key.prefix().to_string()),
+                      "to insist: --force");
+    return {};
+}
+
+Result<RuleOutcome> SourceRules::ban(const Prefix& prefix, const BanRequest& request) {
+    if (auto begun = begin(); !begun)
+        return begun.error();
+    if (auto sound = check_ban(prefix, request.forced); !sound)
+        return sound.error();
+    const unsigned flags = SLUICE_RULE_BAN | (request.forced ? SLUICE_RULE_FORCED : 0U);
+    return add(prefix, {request.list, RuleKind::ban, request.ttl, flags, 0, request.actor,
+                        request.reason});
+}
+
+Result<RuleOutcome> SourceRules::allow(const Prefix& prefix, const AllowRequest& request) {
+    if (auto begun = begin(); !begun)
+        return begun.error();
+    if (is_too_wide(prefix) && !request.forced)
+        return failed(prefix.to_string() + " is too wide to be allowed by mistake",
+                      "to insist: --force");
+    const unsigned flags = SLUICE_RULE_ALLOW | (request.exempt ? SLUICE_RULE_EXEMPT : 0U);
+    return add(prefix, {request.list, RuleKind::allow, request.ttl, flags, 0, request.actor,
+                        request.reason});
+}
+
+Result<RuleOutcome> SourceRules::protect(const Prefix& prefix, const ProtectRequest& request) {
+    if (auto begun = begin(); !begun)
+        return begun.error();
+    return add(prefix, {request.list, RuleKind::protect, request.ttl, SLUICE_RULE_PROTECTED, 0,
+                        request.actor, request.reason});
+}
+
+Result<RuleOutcome> SourceRules::classify(const Prefix& prefix, const ClassifyRequest& request) {
+    if (request.source_class == 0)
+        return make_error(ErrorCode::usage, "class 0 means that there is none");
+    if (auto begun = begin(); !begun)
+        return begun.error();
+    return add(prefix, {request.list, RuleKind::classify, request.ttl, SLUICE_RULE_CLASS,
+                        request.source_class, request.actor, request.reason});
+}
+
+Result<RemovalOutcome> SourceRules::unban(const Prefix& prefix,
+                                          std::optional<std::string_view> list) {
+    return remove(prefix, RuleKind::ban, list);
+}
+
+Result<RemovalOutcome> SourceRules::unallow(const Prefix& prefix,
+                                            std::optional<std::string_view> list) {
+    return remove(prefix, RuleKind::allow, list);
+}
+
+Result<RemovalOutcome> SourceRules::withdraw(const Prefix& prefix, RuleKind kind,
+                                             std::string_view list) {
+    if (auto begun = begin(); !begun)
+        return begun.error();
+    const uint64_t now = gate_now_ns(*tables_);
+    const auto key = RuleKey::of(prefix);
+    const auto id = listing_.find_list(list);
+    RemovalOutcome outcome;
+    for (const auto& member : listing_.members(key, kind)) {
+        if (!id || member.key.list != *id)
+            continue;
+        outcome.removed += member.live(now) ? 1 : 0;
+        listing_.erase(member);
+    }
+    if (outcome.removed == 0)
+        return make_error(ErrorCode::not_found, "no such rule for " + prefix.to_string() +
+                                                    " in list " + std::string(list));
+    if (auto settled = settle(key); !settled)
+        return settled.error();
+    if (auto finished = finish(); !finished)
+        return finished.error();
+    return outcome;
+}
+
+Result<RemovalOutcome> SourceRules::remove(const Prefix& prefix, RuleKind kind,
+                                           std::optional<std::string_view> list) {
+    if (auto begun = begin(); !begun)
+        return begun.error();
+    const uint64_t now = gate_now_ns(*tables_);
+    const auto key = RuleKey::of(prefix);
+    const auto flag = static_cast<uint32_t>(kind);
+    const auto id = list ? listing_.find_list(*list) : std::nullopt;
+    const auto policy = listing_.find_list(kPolicyList);
+
+    const auto cover = cover_of(key, flag);
+    if (!list && cover && cover->key.length < key.length)
+        return failed(prefix.to_string() + " lies in " + cover->key.prefix().to_string() +
+                          ", which would go on holding",
+                      kind == RuleKind::ban
+                          ? "unban " + cover->key.prefix().to_string() + ", or let this part pass: "
+                                "sluicectl allow " + prefix.to_string()
+                          : "unallow " + cover->key.prefix().to_string());
+
+    std::vector<RuleKey> inside;
+    const auto read = rules_.for_each([&](const RuleKey& other, uint64_t value) {
+        if ((sluice_rule_flags(value) & flag) != 0 && !(other == key) && key.contains(other))
+            inside.push_back(other);
+    });
+    if (!read)
+        return read.error();
+    inside.push_back(key);
+
+    RemovalOutcome outcome;
+    for (const auto& other : inside) {
+        for (const auto& member : listing_.members(other, kind)) {
+            const bool meant = list ? id && member.key.list == *id
+                                    : kind == RuleKind::ban || member.key.list != policy;
+            if (!meant || !member.live(now))
+                continue;
+            listing_.erase(member);
+            ++outcome.removed;
+        }
+        if (auto settled = settle(other); !settled)
+            return settled.error();
+    }
+    if (auto finished = finish(); !finished)
+        return finished.error();
+
+    if (const auto still = cover_of(key, flag))
+        outcome.still_under = still->key.prefix();
+    outcome.by_hand = kind == RuleKind::ban && prefix.is_host() &&
+                      banned_by_hand(prefix.address()).has_value();
+    if (outcome.removed > 0)
+        return outcome;
+
+    std::string hint;
+    if (outcome.by_hand)
+        hint = "it is banned by hand: delete it from " + tables_->pin_dir +
+               "/bans_manual with bpftool";
+    else if (outcome.still_under && kind == RuleKind::allow && !list)
+        hint = "the policy allows it: take it out of [sources] allow";
+    else if (outcome.still_under)
+        hint = "another list has " + outcome.still_under->to_string();
+    return make_error(ErrorCode::not_found,
+                      "there is no " + std::string(noun(kind)) + " of " + prefix.to_string() +
+                          (list ? " in list " + std::string(*list) : std::string{}),
+                      hint);
+}
+
+Result<size_t> SourceRules::sweep() {
+    if (auto begun = begin(); !begun)
+        return begun.error();
+    const uint64_t now = gate_now_ns(*tables_);
+    const auto members = listing_.all();
+    if (!members)
+        return members.error();
+    std::vector<RuleKey> expired;
+    for (const auto& member : *members)
+        if (!member.live(now))
+            expired.push_back(member.rule_key());
+    for (const auto& key : expired)
+        if (auto settled = settle(key); !settled)
+            return settled.error();
+    if (auto finished = finish(); !finished)
+        return finished.error();
+    return expired.size();
+}
+
+}  // namespace sluice

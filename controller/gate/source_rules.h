@@ -1,0 +1,238 @@
+// SourceRules: who is banned, allowed, protected or in a class, and what that means together.
+//
+// Precedence: an allow beats every ban, whatever the lengths; a protection beats a ban that was not
+// forced; of classes the longest prefix wins. A prefix is banned for as long as any list says so.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gate/listing.h"
+#include "gate/rule_tables.h"
+#include "gate/tables.h"
+
+namespace sluice {
+
+// Without a value: for good.
+using Ttl = std::optional<std::chrono::nanoseconds>;
+
+constexpr std::string_view kOperatorList = "operator";
+constexpr std::string_view kPolicyList = "policy";
+
+struct BanRequest {
+    Ttl ttl;
+    std::string list{kOperatorList};
+    std::string reason;
+    std::string actor;
+    bool forced = false;  // beats protections and the check for too wide a prefix
+};
+
+struct AllowRequest {
+    Ttl ttl;
+    bool exempt = false;  // from budgets too
+    std::string list{kOperatorList};
+    std::string reason;
+    std::string actor;
+    bool forced = false;  // however wide the prefix
+};
+
+struct ProtectRequest {
+    Ttl ttl;
+    std::string list{kOperatorList};
+    std::string reason;
+    std::string actor;
+};
+
+struct ClassifyRequest {
+    uint8_t source_class = 0;  // 1 to 255
+    Ttl ttl;
+    std::string list{kOperatorList};
+    std::string reason;
+    std::string actor;
+};
+
+struct RuleOutcome {
+    bool added = false;        // this list had not said so before
+    bool kept_longer = false;  // this list's ban lasted longer already and still does
+    uint64_t until_ns = 0;     // of this list's word; SLUICE_NEVER = for good
+};
+
+struct RemovalOutcome {
+    size_t removed = 0;                // words of lists
+    std::optional<Prefix> still_under;  // what still bans (or allows) the prefix
+    bool by_hand = false;              // it is in bans_manual too, which is nobody's but the hand's
+};
+
+// One word of a file, feed or policy.
+struct RuleEntry {
+    Prefix prefix;
+    RuleKind kind = RuleKind::ban;
+    Ttl ttl;
+    bool forced = false;
+    bool exempt = false;
+    uint8_t source_class = 0;
+    uint64_t since_s = 0;  // wall clock; 0 = now
+};
+
+struct ImportRequest {
+    std::string reason;
+    std::string actor;
+    bool forced = false;  // as if each entry were
+};
+
+struct ImportOutcome {
+    size_t added = 0;
+    size_t changed = 0;  // another deadline, class or flag
+    size_t unchanged = 0;
+    size_t removed = 0;  // by replace_list
+    size_t duplicates = 0;
+    size_t over = 0;       // had ended already
+    size_t allowed = 0;    // bans not taken: an allow covers them
+    size_t protected_ = 0;  // bans not taken: protected
+    size_t too_wide = 0;
+    std::optional<Prefix> first_refused;
+};
+
+struct ListedRule {
+    Prefix prefix;
+    RuleKind kind = RuleKind::ban;
+    std::string list;
+    uint64_t until_ns = 0;  // monotonic; SLUICE_NEVER = for good
+    uint64_t since_s = 0;   // wall clock
+    std::string actor;
+    std::string reason;
+    bool forced = false;
+    bool exempt = false;
+    uint8_t source_class = 0;
+};
+
+struct RuleList {
+    std::vector<ListedRule> rules;  // by address
+    size_t total = 0;               // before the limit
+};
+
+struct SourceMatch {
+    Prefix prefix;
+    uint32_t flags = 0;  // SLUICE_RULE_*
+    uint8_t source_class = 0;
+    uint64_t until_ns = 0;
+    std::vector<ListedRule> listed;  // who says so
+};
+
+enum class SourceStanding { unknown, allowed, exempt, guarded, banned };
+
+struct SourceLookup {
+    SourceStanding standing = SourceStanding::unknown;
+    uint8_t source_class = 0;
+    std::optional<SourceMatch> deciding;  // what the standing comes from; none for a ban by hand
+    std::vector<SourceMatch> matches;     // all that cover the address, longest first
+    std::optional<uint64_t> by_hand_until_ns;  // bans_manual, where that is on
+};
+
+struct RuleCounts {
+    size_t bans_wanted = 0;    // distinct prefixes that a list bans
+    size_t bans_enforced = 0;  // of them, those that the packet path finds
+    size_t allows = 0;
+    size_t guarded = 0;
+    size_t classified = 0;
+    size_t listing_used = 0;
+    uint64_t listing_capacity = 0;
+    uint64_t ban4_capacity = 0;
+    uint64_t rule_capacity = 0;
+};
+
+// Whoever changes something holds the WriterLock of the tables.
+class SourceRules {
+  public:
+    // `tables` stays where it is for as long as this.
+    explicit SourceRules(Tables& tables);
+
+    Result<RuleOutcome> ban(const Prefix& prefix, const BanRequest& request);
+    Result<RuleOutcome> allow(const Prefix& prefix, const AllowRequest& request);
+    Result<RuleOutcome> protect(const Prefix& prefix, const ProtectRequest& request);
+    Result<RuleOutcome> classify(const Prefix& prefix, const ClassifyRequest& request);
+
+    // Takes back the bans of the prefix and of all inside it: those of one list, or of all. Refused
+    // where a wider ban would go on holding, unless a list is named.
+    Result<RemovalOutcome> unban(const Prefix& prefix, std::optional<std::string_view> list = {});
+    // The same for allows. The policy's own stay unless its list is named.
+    Result<RemovalOutcome> unallow(const Prefix& prefix, std::optional<std::string_view> list = {});
+    // Of exactly this prefix, one list's word: for what is neither ban nor allow.
+    Result<RemovalOutcome> withdraw(const Prefix& prefix, RuleKind kind, std::string_view list);
+    // All bans of a list; how many that were.
+    Result<size_t> flush(std::string_view list);
+
+    // Adds many at once: all that can be taken, or on an error nothing.
+    Result<ImportOutcome> import(std::string_view list, std::span<const RuleEntry> entries,
+                                 const ImportRequest& request);
+    // Makes the list exactly these; packets see the old one or the new one.
+    Result<ImportOutcome> replace_list(std::string_view list, std::span<const RuleEntry> entries,
+                                       const ImportRequest& request);
+    // Builds the flat tables anew from the listing.
+    Status rebuild();
+    // Drops everything that has expired; how many prefixes that concerned.
+    Result<size_t> sweep();
+
+    // By address; limit 0 = all. Expired ones are never listed.
+    [[nodiscard]] Result<RuleList> list(RuleKind kind, std::optional<std::string_view> list = {},
+                                        size_t limit = 0);
+    // What the packet path makes of an address now, from the tables that it reads itself.
+    [[nodiscard]] Result<SourceLookup> lookup(const IpAddress& address);
+    [[nodiscard]] Result<RuleCounts> counts() const;
+
+  private:
+    struct Word {
+        std::string_view list;
+        RuleKind kind;
+        Ttl ttl;
+        unsigned flags;
+        uint8_t source_class = 0;
+        std::string_view actor;
+        std::string_view reason;
+    };
+    struct Cover {
+        RuleKey key;
+        uint64_t value;
+    };
+    struct Change;
+
+    Status begin();
+    Status finish();
+    // Makes the flat tables follow the listing for one prefix, and drops what has expired there.
+    Status settle(const RuleKey& key);
+    Result<RuleOutcome> add(const Prefix& prefix, const Word& word);
+    Result<RemovalOutcome> remove(const Prefix& prefix, RuleKind kind,
+                                  std::optional<std::string_view> list);
+    // The live rule with one of these flags on the shortest prefix of at least `least` bits that
+    // contains `key`, itself included.
+    [[nodiscard]] std::optional<Cover> cover_of(const RuleKey& key, uint32_t flags) const;
+    [[nodiscard]] Status check_ban(const Prefix& prefix, bool forced) const;
+    [[nodiscard]] std::optional<uint64_t> banned_by_hand(const IpAddress& address) const;
+    [[nodiscard]] ListedRule describe(const Member& member) const;
+
+    // source_bulk.cpp
+    Result<std::vector<Member>> take_entries(uint16_t list, std::span<const RuleEntry> entries,
+                                             const ImportRequest& request, ImportOutcome& outcome);
+    Status refuse_guarded(std::vector<Member>& bans, ImportOutcome& outcome) const;
+    Status apply_one_by_one(const Change& change);
+    Status apply_together(const Change& change);
+
+    Tables* tables_;
+    Listing listing_;
+    RuleTables rules_;
+};
+
+// What holds for a prefix when its members are put together: values of the tables.
+std::vector<uint64_t> combine(std::span<const Member> members, uint64_t now_ns);
+// When a time to live that starts now ends; an error where that is nothing or beyond 36 years.
+Result<uint64_t> deadline_after(uint64_t now_ns, const Ttl& ttl);
+// Whether a prefix is so wide that it takes force: shorter than IPv4 /8 or IPv6 /19.
+bool is_too_wide(const Prefix& prefix);
+
+}  // namespace sluice

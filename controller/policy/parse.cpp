@@ -1,0 +1,264 @@
+#include "policy/parse.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include "base/file.h"
+#include "policy/config_reader.h"
+#include "policy/config_tree.h"
+#include "policy/rule_id.h"
+#include "policy/service_reader.h"
+#include "sluice/limits.h"
+
+namespace sluice {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uint64_t kMostSources = 1'000'000'000;
+constexpr double kLargestScale = SLUICE_MAX_SCALE;
+constexpr double kSmallestScale = 1 / kLargestScale;
+constexpr size_t kLongestInterfaceName = 15;
+constexpr std::string_view kPrefixExample = "\"192.0.2.0/24\"";
+
+// Tables of later versions: known, so that their users learn more than "unknown key".
+constexpr std::array<std::string_view, 10> kUnavailable = {
+    "redis", "fleet", "asn", "forwarder", "risk", "honeypot", "feeds", "tune", "control", "metrics",
+};
+
+// A prefix as a string; host bits that were set become a warning.
+std::optional<Prefix> read_prefix(const Field& field, std::vector<std::string>& warnings) {
+    const auto text = field.string(kPrefixExample);
+    if (!text)
+        return std::nullopt;
+    bool host_bits_cleared = false;
+    const auto prefix = Prefix::parse(*text, &host_bits_cleared);
+    if (!prefix) {
+        field.fail(prefix.error());
+        return std::nullopt;
+    }
+    if (host_bits_cleared)
+        warnings.push_back(field.at().to_string() + ": " + field.name() + ": \"" + *text +
+                           "\" has host bits set; taken as \"" + prefix->to_string() + '"');
+    return *prefix;
+}
+
+void warn_duplicate(const Field& field, const Prefix& prefix, std::vector<std::string>& warnings) {
+    warnings.push_back(field.at().to_string() + ": " + field.name() + ": \"" + prefix.to_string() +
+                       "\" stands twice; taken once");
+}
+
+void read_interfaces(const Field& field, std::vector<std::string>& interfaces) {
+    const auto items = field.items("[\"eth0\"]");
+    if (!items)
+        return;
+    for (const Field& item : *items) {
+        const auto name = item.string("\"eth0\"");
+        if (!name)
+            continue;
+        const bool valid = !name->empty() && name->size() <= kLongestInterfaceName &&
+                           name->find_first_of("/ \t\n") == std::string::npos;
+        if (!valid)
+            item.fail("is no interface name", "use a name as in \"ip link\", such as \"eth0\"");
+        else if (std::find(interfaces.begin(), interfaces.end(), *name) != interfaces.end())
+            item.fail('"' + *name + "\" stands twice", "remove one");
+        interfaces.push_back(*name);
+    }
+    if (interfaces.size() > SLUICE_MAX_INTERFACES)
+        field.fail("has too many interfaces",
+                   "use at most " + std::to_string(SLUICE_MAX_INTERFACES));
+}
+
+void read_allow(const Field& field, Policy& policy) {
+    const auto items = field.items("[\"192.0.2.0/24\"]");
+    if (!items)
+        return;
+    for (const Field& item : *items) {
+        std::optional<Prefix> prefix;
+        bool exempt = false;
+        if (item.is_string()) {
+            prefix = read_prefix(item, policy.warnings);
+        } else if (auto table = item.table("\"192.0.2.0/24\" or { prefix = \"192.0.2.0/24\", "
+                                           "exempt = true }")) {
+            if (const auto text = table->require("prefix", kPrefixExample))
+                prefix = read_prefix(*text, policy.warnings);
+            if (const auto flag = table->take("exempt"))
+                exempt = flag->boolean().value_or(false);
+            table->finish();
+        }
+        if (!prefix)
+            continue;
+        auto& allowed = policy.sources.allow;
+        const auto same = std::find_if(allowed.begin(), allowed.end(),
+                                       [&](const Allow& allow) { return allow.prefix == *prefix; });
+        if (same != allowed.end()) {
+            if (same->exempt != exempt)
+                item.fail('"' + prefix->to_string() + "\" stands twice, once exempt and once not",
+                          "remove one");
+            warn_duplicate(item, *prefix, policy.warnings);
+            continue;
+        }
+        allowed.push_back({*prefix, exempt});
+    }
+}
+
+Result<TableFull> parse_table_full(std::string_view text) {
+    if (text == "evict")
+        return TableFull::evict;
+    if (text == "share")
+        return TableFull::share;
+    return failed('"' + std::string(text) + "\" is unknown", "use \"evict\" or \"share\"");
+}
+
+void read_sources(const Field& field, Policy& policy) {
+    auto table = field.table("[sources]");
+    if (!table)
+        return;
+    Sources& sources = policy.sources;
+    if (const auto capacity = table->take("capacity"))
+        sources.capacity = capacity->integer(1, kMostSources).value_or(sources.capacity);
+    if (const auto length = table->take("ipv4_prefix"))
+        sources.ipv4_prefix = static_cast<unsigned>(length->integer(1, 32).value_or(32));
+    if (const auto length = table->take("ipv6_prefix"))
+        sources.ipv6_prefix = static_cast<unsigned>(length->integer(1, 128).value_or(64));
+    if (const auto allow = table->take("allow"))
+        read_allow(*allow, policy);
+    if (const auto choice = table->take("on_table_full"))
+        sources.on_table_full =
+            choice->parsed(parse_table_full, "\"evict\"").value_or(sources.on_table_full);
+    table->finish();
+}
+
+void read_classes(const std::vector<Field>& tables, Policy& policy) {
+    std::set<std::string> names;
+    std::map<Prefix, std::string> owners;
+    for (const Field& field : tables) {
+        auto table = field.named_table("class");
+        if (!table)
+            continue;
+        SourceClass source_class;
+        source_class.name = table->require_name("partners", names).value_or("");
+        table->refuse_unavailable("asn");
+        if (const auto prefixes = table->require("prefixes", "[\"192.0.2.0/24\"]")) {
+            const auto items = prefixes->items("[\"192.0.2.0/24\"]").value_or(std::vector<Field>{});
+            if (items.empty())
+                prefixes->fail("is empty", "use [\"192.0.2.0/24\"]");
+            for (const Field& item : items) {
+                const auto prefix = read_prefix(item, policy.warnings);
+                if (!prefix)
+                    continue;
+                const auto [owner, added] = owners.emplace(*prefix, source_class.name);
+                if (!added && owner->second != source_class.name)
+                    item.fail('"' + prefix->to_string() + "\" is already in class \"" +
+                                  owner->second + '"',
+                              "remove one");
+                if (!added) {
+                    warn_duplicate(item, *prefix, policy.warnings);
+                    continue;
+                }
+                source_class.prefixes.push_back(*prefix);
+            }
+        }
+        if (const auto scale = table->require("scale", "0.5"))
+            source_class.scale = scale->number(kSmallestScale, kLargestScale).value_or(1.0);
+        table->finish();
+        if (policy.classes.size() == SLUICE_MAX_CLASSES)
+            field.fail("is one class too many",
+                       "use at most " + std::to_string(SLUICE_MAX_CLASSES));
+        policy.classes.push_back(std::move(source_class));
+    }
+}
+
+void read_events(const Field& field, Policy& policy) {
+    auto table = field.table("[events]");
+    if (!table)
+        return;
+    if (const auto rate_field = table->take("rate")) {
+        if (const auto rate = rate_field->parsed(parse_rate, "\"1000/s\""))
+            policy.events_per_second =
+                static_cast<double>(rate->count) / std::chrono::duration<double>(rate->per).count();
+    }
+    table->refuse_unavailable("file");
+    table->finish();
+}
+
+Result<Policy> read_policy(const ConfigTable& config, std::string_view file_name) {
+    Problems problems;
+    TableReader root(config, Location{std::string(file_name), 1, 1}, "", problems);
+    Policy policy;
+    if (const auto mode = root.take("mode"))
+        policy.mode = mode->parsed(parse_mode, "\"observe\"").value_or(policy.mode);
+    if (const auto interfaces = root.take("interfaces"))
+        read_interfaces(*interfaces, policy.interfaces);
+    if (const auto xdp_mode = root.take("xdp_mode"))
+        policy.xdp_mode = xdp_mode->parsed(parse_xdp_mode, "\"auto\"").value_or(policy.xdp_mode);
+    if (const auto sources = root.take("sources"))
+        read_sources(*sources, policy);
+    read_services(root.take_tables("service"), policy);
+    read_classes(root.take_tables("class"), policy);
+    if (const auto events = root.take("events"))
+        read_events(*events, policy);
+    for (const std::string_view key : kUnavailable)
+        root.refuse_unavailable(key);
+    root.finish();
+    if (problems.first())
+        return *problems.first();
+    return policy;
+}
+
+Result<ConfigTable> read_config(const std::string& path) {
+    const auto text = read_file(path);
+    if (!text)
+        return text.error();
+    return read_toml(*text, path);
+}
+
+// conf.d/*.toml beside the file, in the order of their names; none where there is no such folder.
+Result<std::vector<std::string>> drop_ins(const std::string& path) {
+    const fs::path folder = fs::path(path).parent_path() / "conf.d";
+    std::vector<std::string> found;
+    std::error_code failure;
+    fs::directory_iterator entry(folder, failure);
+    if (failure == std::errc::no_such_file_or_directory)
+        return found;
+    for (; !failure && entry != fs::directory_iterator(); entry.increment(failure)) {
+        const bool hidden = entry->path().filename().string().starts_with('.');
+        if (!hidden && entry->path().extension() == ".toml")
+            found.push_back(entry->path().string());
+    }
+    if (failure)
+        return from_errno(failure.value(), "read " + folder.string());
+    std::sort(found.begin(), found.end());
+    return found;
+}
+
+}  // namespace
+
+Result<Policy> parse_policy(std::string_view toml_text, std::string_view file_name) {
+    const auto config = read_toml(toml_text, file_name);
+    if (!config)
+        return config.error();
+    return read_policy(*config, file_name);
+}
+
+Result<Policy> load_policy(const std::string& path) {
+    auto config = read_config(path);
+    if (!config)
+        return config.error();
+    const auto more = drop_ins(path);
+    if (!more)
+        return more.error();
+    for (const std::string& name : *more) {
+        auto added = read_config(name);
+        if (!added)
+            return added.error();
+        if (auto status = merge(*config, *std::move(added)); !status)
+            return status.error();
+    }
+    return read_policy(*config, path);
+}
+
+}  // namespace sluice

@@ -1,0 +1,18 @@
+// From configuration text to a validated Policy: whole, or an error with file, line and column.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "policy/policy.h"
+
+namespace sluice {
+
+// One file's text; `file_name` stands in errors.
+Result<Policy> parse_policy(std::string_view toml_text, std::string_view file_name);
+
+// The file at `path`, merged with conf.d/*.toml beside it in the order of their names.
+Result<Policy> load_policy(const std::string& path);
+
+}  // namespace sluice

@@ -1,0 +1,129 @@
+// The policy in domain words: what a configuration file says, after validation.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/quantities.h"
+#include "net/address.h"
+
+namespace sluice {
+
+// What a verdict means for a packet; the most lenient of gate, service and rule wins.
+enum class Mode : uint8_t { off = 0, observe = 1, enforce = 2 };
+
+// A token bucket (GCRA): at most burst + rate·T in any time T.
+struct TokenBucket {
+    Rate rate;
+    uint64_t burst = 0;  // at least 1, in the dimension's unit
+
+    friend bool operator==(const TokenBucket&, const TokenBucket&) = default;
+};
+
+// At most `limit` in any `window`.
+struct StrictWindow {
+    uint64_t limit = 0;
+    std::chrono::nanoseconds window{};
+
+    friend bool operator==(const StrictWindow&, const StrictWindow&) = default;
+};
+
+using Limit = std::variant<TokenBucket, StrictWindow>;
+
+// What a limit counts. The order is the order of `enum sluice_dimension`.
+enum class Dimension : uint8_t { connections, data, packets, bytes };
+inline constexpr std::array kDimensions = {Dimension::connections, Dimension::data,
+                                           Dimension::packets, Dimension::bytes};
+std::string_view dimension_name(Dimension dimension);
+
+// Where a limit applies.
+enum class Scope : uint8_t { per_source, per_prefix, budget };
+std::string_view scope_name(Scope scope);
+
+// "<scope>.<dimension>", the part of a rule id behind the service's name.
+struct Rule {
+    Scope scope;
+    Dimension dimension;
+
+    friend auto operator<=>(const Rule&, const Rule&) = default;
+};
+
+using Limits = std::map<Dimension, Limit>;
+using Budgets = std::map<Dimension, TokenBucket>;
+
+// Traffic that belongs to a service: [destination:]protocol[/port[-port]].
+struct Match {
+    std::optional<Prefix> destination;
+    uint8_t protocol = 0;                                // IPPROTO_*
+    std::optional<std::pair<uint16_t, uint16_t>> ports;  // inclusive; TCP and UDP, and always there
+
+    friend bool operator==(const Match&, const Match&) = default;
+};
+
+// A jail drops everything from a source to the service for a time, beyond the excess itself.
+struct Jail {
+    std::chrono::nanoseconds duration{};
+    bool spoofable = false;  // SYN or UDP evidence, which anybody can forge, is enough
+
+    friend bool operator==(const Jail&, const Jail&) = default;
+};
+
+struct Service {
+    std::string name;            // [a-z0-9-]{1,32}; "other" is what no match claims
+    std::vector<Match> matches;  // empty for "other"
+    Limits per_source;
+    Limits per_prefix;          // token buckets only
+    unsigned prefix_ipv4 = 24;  // length of the wider neighbourhood
+    unsigned prefix_ipv6 = 48;
+    Budgets budget;
+    std::optional<Jail> jail;  // absent: police
+    bool reply_exempt = true;  // replies to this host's own connections are not throttled
+    std::optional<Mode> mode;  // absent: inherited
+    std::map<Rule, Mode> modes;
+};
+
+// Sources that get another share of every per-source limit.
+struct SourceClass {
+    std::string name;
+    std::vector<Prefix> prefixes;
+    double scale = 1.0;  // above 0
+};
+
+// Sources that skip the per-source limits; exempt ones skip the budgets too.
+struct Allow {
+    Prefix prefix;
+    bool exempt = false;
+};
+
+enum class TableFull : uint8_t { evict, share };
+
+struct Sources {
+    uint64_t capacity = 1'000'000;  // per-source states kept
+    unsigned ipv4_prefix = 32;
+    unsigned ipv6_prefix = 64;
+    std::vector<Allow> allow;
+    TableFull on_table_full = TableFull::evict;
+};
+
+enum class XdpMode : uint8_t { automatic, native, generic };
+
+struct Policy {
+    Mode mode = Mode::observe;
+    std::vector<std::string> interfaces;
+    XdpMode xdp_mode = XdpMode::automatic;
+    Sources sources;
+    double events_per_second = 1000;  // budget of sampled events of the whole host
+    std::vector<Service> services;    // in the order of the file; "other" only where configured
+    std::vector<SourceClass> classes;
+    std::vector<std::string> warnings;  // what was mended in the reading, for people
+};
+
+}  // namespace sluice

@@ -1,0 +1,277 @@
+#include "policy/service_reader.h"
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+#include "policy/limit_reader.h"
+#include "policy/match.h"
+#include "policy/rule_id.h"
+#include "sluice/limits.h"
+
+namespace sluice {
+
+namespace {
+
+using std::chrono::nanoseconds;
+using namespace std::chrono_literals;
+
+constexpr nanoseconds kBudgetBurstSpan = 50ms;
+constexpr std::string_view kOther = "other";
+constexpr std::string_view kReserved = "bans";  // Rule ids of bans start with it.
+constexpr std::string_view kMatchExample = "[\"tcp/443\"]";
+
+// A match with where it stands, to compare those of all services.
+struct PlacedMatch {
+    size_t service;
+    Match match;
+    Field field;
+};
+
+void read_limits(TableReader& table, Scope scope, Limits& limits) {
+    for (const Dimension dimension : kDimensions) {
+        const auto field = table.take(dimension_name(dimension));
+        if (!field)
+            continue;
+        if (const auto limit = read_limit(*field, Rule{scope, dimension}))
+            limits.emplace(dimension, *limit);
+    }
+}
+
+std::optional<Jail> read_jail(const Field& on_excess) {
+    constexpr std::string_view kExample = "\"police\" or { jail = \"30s\", spoofable = false }";
+    if (on_excess.is_string()) {
+        if (*on_excess.string(kExample) != "police")
+            on_excess.fail('"' + *on_excess.string(kExample) + "\" is unknown",
+                           "use " + std::string(kExample));
+        return std::nullopt;
+    }
+    auto table = on_excess.table(kExample);
+    if (!table)
+        return std::nullopt;
+    Jail jail;
+    if (const auto field = table->require("jail", "\"30s\"")) {
+        jail.duration = field->parsed(parse_duration, "\"30s\"").value_or(1s);
+        if (jail.duration == nanoseconds::zero() || jail.duration > kLongestState)
+            field->fail("is out of range",
+                        "use a time above 0 and up to \"" + format_duration(kLongestState) + '"');
+    }
+    if (const auto field = table->take("spoofable"))
+        jail.spoofable = field->boolean().value_or(false);
+    table->finish();
+    return jail;
+}
+
+void read_per_source(const Field& field, Service& service) {
+    auto table = field.table("[service.per_source]");
+    if (!table)
+        return;
+    read_limits(*table, Scope::per_source, service.per_source);
+    if (const auto on_excess = table->take("on_excess")) {
+        service.jail = read_jail(*on_excess);
+        if (service.jail && service.per_source.empty())
+            on_excess->fail("jails for excess, but per_source has no limit",
+                            "add one such as connections = \"20/s\"");
+    }
+    table->finish();
+}
+
+void read_prefix_length(TableReader& table, std::string_view key, unsigned most, unsigned source,
+                        unsigned& length) {
+    if (const auto field = table.take(key))
+        length = static_cast<unsigned>(field->integer(1, most).value_or(length));
+    if (length > source)
+        table.fail(key,
+                   std::to_string(length) + " is longer than sources." + std::string(key) +
+                       "_prefix = " + std::to_string(source),
+                   "use at most " + std::to_string(source));
+}
+
+void read_per_prefix(const Field& field, const Sources& sources, Service& service) {
+    auto table = field.table("[service.per_prefix]");
+    if (!table)
+        return;
+    read_prefix_length(*table, "ipv4", 32, sources.ipv4_prefix, service.prefix_ipv4);
+    read_prefix_length(*table, "ipv6", 128, sources.ipv6_prefix, service.prefix_ipv6);
+    read_limits(*table, Scope::per_prefix, service.per_prefix);
+    table->finish();
+}
+
+// A switch for which only `false` exists so far.
+void read_unavailable_switch(TableReader& table, std::string_view key) {
+    if (const auto field = table.take(key); field && field->boolean().value_or(false))
+        field->fail("true is not available in this version", "use false");
+}
+
+void read_budget(const Field& field, Service& service) {
+    auto table = field.table("[service.budget]");
+    if (!table)
+        return;
+    for (const Dimension dimension : kDimensions) {
+        const auto limit = table->take(dimension_name(dimension));
+        if (!limit)
+            continue;
+        if (const auto bucket = read_bucket(*limit, dimension, kBudgetBurstSpan))
+            service.budget.emplace(dimension, *bucket);
+    }
+    read_unavailable_switch(*table, "shared");
+    read_unavailable_switch(*table, "fair");
+    table->refuse_unavailable("on_redis_loss");
+    table->refuse_unavailable("capacity");
+    table->finish();
+}
+
+std::set<Rule> rules_of(const Service& service) {
+    std::set<Rule> rules;
+    for (const auto& [dimension, limit] : service.per_source)
+        rules.insert({Scope::per_source, dimension});
+    for (const auto& [dimension, limit] : service.per_prefix)
+        rules.insert({Scope::per_prefix, dimension});
+    for (const auto& [dimension, limit] : service.budget)
+        rules.insert({Scope::budget, dimension});
+    return rules;
+}
+
+void read_modes(const Field& field, Service& service) {
+    constexpr std::string_view kExample = "{ \"per_source.data\" = \"observe\" }";
+    auto table = field.table(kExample);
+    if (!table)
+        return;
+    const std::set<Rule> rules = rules_of(service);
+    for (const auto& [key, value] : table->take_all()) {
+        if (value.is_table()) {
+            value.fail("is a table", "write the rule in quotes: " + std::string(kExample));
+            continue;
+        }
+        const auto rule = parse_rule(key);
+        if (!rule || !rules.contains(*rule)) {
+            std::string mend = "use one of:";
+            for (const Rule known : rules)
+                mend += " \"" + format_rule(known) + '"';
+            table->fail(key, "is no rule of this service",
+                        rules.empty() ? "give the service a limit first" : mend);
+            continue;
+        }
+        if (const auto mode = value.parsed(parse_mode, "\"observe\""))
+            service.modes[*rule] = *mode;
+    }
+}
+
+void read_matches(const Field& field, size_t index, Service& service, std::vector<PlacedMatch>& all,
+                  std::vector<std::string>& warnings) {
+    const auto items = field.items(kMatchExample);
+    if (!items)
+        return;
+    if (items->empty())
+        field.fail("is empty", "use " + std::string(kMatchExample));
+    for (const Field& item : *items) {
+        const auto text = item.string("\"tcp/443\"");
+        if (!text)
+            continue;
+        bool host_bits_cleared = false;
+        const auto match = parse_match(*text, &host_bits_cleared);
+        if (!match) {
+            item.fail(match.error());
+            continue;
+        }
+        if (host_bits_cleared)
+            warnings.push_back(item.at().to_string() + ": " + item.name() + ": \"" + *text +
+                               "\" has host bits set; taken as \"" + format_match(*match) + '"');
+        service.matches.push_back(*match);
+        all.push_back({index, *match, item});
+    }
+}
+
+// Which service gets a packet must never depend on the order in the file.
+void check_ties(std::vector<PlacedMatch>& all, const std::vector<Service>& services) {
+    const auto first_port = [](const Match& m) { return m.ports ? m.ports->first : 0; };
+    const auto last_port = [](const Match& m) { return m.ports ? m.ports->second : 0; };
+    const auto group = [&](const Match& m) {
+        return std::tuple(m.protocol, last_port(m) - first_port(m));
+    };
+    std::stable_sort(all.begin(), all.end(), [&](const PlacedMatch& a, const PlacedMatch& b) {
+        return std::tuple(group(a.match), first_port(a.match)) <
+               std::tuple(group(b.match), first_port(b.match));
+    });
+    for (auto a = all.begin(); a != all.end(); ++a) {
+        for (auto b = a + 1; b != all.end() && group(a->match) == group(b->match) &&
+                             first_port(b->match) <= last_port(a->match);
+             ++b) {
+            const PlacedMatch& earlier = a->service <= b->service ? *a : *b;
+            const PlacedMatch& later = a->service <= b->service ? *b : *a;
+            const std::string text = '"' + format_match(later.match) + '"';
+            if (a->service == b->service) {
+                if (a->match == b->match)
+                    later.field.fail(text + " stands twice", "remove one");
+            } else if (is_tie(a->match, b->match)) {
+                later.field.fail(text + " ties with \"" + format_match(earlier.match) +
+                                     "\" of service \"" + services[earlier.service].name + '"',
+                                 "make one of them more specific, or remove it");
+            }
+        }
+    }
+}
+
+class ServicesReader {
+  public:
+    explicit ServicesReader(Policy& policy) : policy_(policy) {}
+
+    void read(const Field& field) {
+        auto table = field.named_table("service");
+        if (!table)
+            return;
+        if (policy_.services.size() == SLUICE_MAX_SERVICES) {
+            field.fail("is one service too many",
+                       "use at most " + std::to_string(SLUICE_MAX_SERVICES));
+            return;
+        }
+        Service service;
+        service.name = table->require_name("login", names_).value_or("");
+        if (service.name == kReserved)
+            table->fail("name", "is reserved", "use another one such as \"login\"");
+        read_match(*table, service);
+        if (const auto mode = table->take("mode"))
+            service.mode = mode->parsed(parse_mode, "\"observe\"");
+        if (const auto exempt = table->take("reply_exempt"))
+            service.reply_exempt = exempt->boolean().value_or(true);
+        if (const auto limits = table->take("per_source"))
+            read_per_source(*limits, service);
+        if (const auto limits = table->take("per_prefix"))
+            read_per_prefix(*limits, policy_.sources, service);
+        if (const auto limits = table->take("budget"))
+            read_budget(*limits, service);
+        if (const auto modes = table->take("modes"))
+            read_modes(*modes, service);
+        table->refuse_unavailable("schedule");
+        table->finish();
+        policy_.services.push_back(std::move(service));
+    }
+
+    void finish() { check_ties(matches_, policy_.services); }
+
+  private:
+    void read_match(TableReader& table, Service& service) {
+        if (service.name == kOther) {
+            if (table.take("match"))
+                table.fail("match", "is not for the service \"other\", which gets the rest",
+                           "remove it, or choose another name");
+        } else if (const auto field = table.require("match", kMatchExample)) {
+            read_matches(*field, policy_.services.size(), service, matches_, policy_.warnings);
+        }
+    }
+
+    Policy& policy_;
+    std::set<std::string> names_;
+    std::vector<PlacedMatch> matches_;
+};
+
+}  // namespace
+
+void read_services(const std::vector<Field>& tables, Policy& policy) {
+    ServicesReader reader(policy);
+    for (const Field& table : tables)
+        reader.read(table);
+    reader.finish();
+}
+
+}  // namespace sluice

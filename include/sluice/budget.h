@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
+/* A service's budget on this host: one shared bucket, leased to CPUs in small chunks. */
+#ifndef SLUICE_BUDGET_H
+#define SLUICE_BUDGET_H
+
+#include "mode.h"
+
+/* Shared by all CPUs, one per service; a line a rate of change. */
+struct sluice_budget {
+    /* written at each refill of a CPU's lease */
+    __u64 tat_ns[SLUICE_DIMENSIONS]; /* monotonic: when everything leased so far is paid for */
+    __u64 demand[SLUICE_DIMENSIONS]; /* units asked for so far, kept or not */
+    /* written every SLUICE_STEER_NS while the service is busy */
+    __u32 shed[SLUICE_DIMENSIONS]; /* share of sources that wait, of SLUICE_SHED_ALL */
+    __u64 steered_ns;              /* when the shares were last computed */
+    __u64 rotated_ns;              /* when `rotation` last changed */
+    __u64 rotation;                /* picks which sources wait */
+    __u64 reserved0[3];
+    __u64 steered_demand[SLUICE_DIMENSIONS]; /* `demand` at that time */
+    __u64 reserved1[4];
+};
+SLUICE_ASSERT_SIZE(struct sluice_budget, 3 * SLUICE_LINE);
+
+/* Of one CPU at one service; one line. */
+struct sluice_lease {
+    __u32 units[SLUICE_DIMENSIONS];  /* leased, not yet spent */
+    __u32 demand[SLUICE_DIMENSIONS]; /* not yet added to the shared demand */
+    __u64 dry_ns[SLUICE_DIMENSIONS]; /* coarse time at which the shared bucket was last found dry */
+};
+SLUICE_ASSERT_SIZE(struct sluice_lease, SLUICE_LINE);
+
+#endif

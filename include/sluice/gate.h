@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
+/* The gate's settings and its per-CPU housekeeping. */
+#ifndef SLUICE_GATE_H
+#define SLUICE_GATE_H
+
+#include "ban.h"
+#include "limits.h"
+#include "mode.h"
+
+/* Which clock a gate reads. */
+enum sluice_clock {
+    SLUICE_CLOCK_KERNEL = 0,
+    SLUICE_CLOCK_SET = 1, /* `test_now_ns`: tests and replay */
+};
+
+/* While a program is replaced under a dispatcher, which of the two looks whether the other one
+ * has had the packet already: the second in the chain. */
+enum sluice_handover {
+    SLUICE_HANDOVER_NONE = 0,
+    SLUICE_HANDOVER_NEW_IS_SECOND = 1,
+    SLUICE_HANDOVER_OLD_IS_SECOND = 2,
+};
+
+/* One element. Line 0 is read by every packet; the rest seldom or by userspace only. */
+struct sluice_gate {
+    __u64 mode;          /* switch word: enum sluice_mode */
+    __u64 policy;        /* switch word: the half in force, 0 or 1 */
+    __u64 ban4_view;     /* struct sluice_view */
+    __u64 rule_view;     /* struct sluice_view */
+    __u32 generation;    /* of the program that is active */
+    __u16 handover;      /* enum sluice_handover */
+    __u8 rule_lengths[2]; /* how many of rule_length[] are in use: [0] IPv4, [1] IPv6 */
+    __u32 bans4;         /* exact IPv4 bans: 0 = do not look */
+    __u32 codes;         /* any /24 code set: 0 = do not look */
+    __u64 test_now_ns;
+    __u32 test_cpu;
+    __u32 test_lag_ns; /* how far the coarse clock lags behind test_now_ns */
+    /* line 1: lengths of the rules in use (of 128), longest first */
+    __u8 rule_length[2][SLUICE_MAX_LENGTHS];
+    /* line 2: 1 as long as the interface's attachment is confirmed, 0: pass everything */
+    __u64 attached[SLUICE_MAX_INTERFACES];
+    /* from here: userspace only */
+    struct sluice_seed seed;
+    __u32 abi_version;
+    __u32 layout; /* hash of all map sizes and structures */
+    __u64 created_s;
+    __u32 tick_ns;
+    __u32 lag_ns; /* of the coarse clock, measured at load */
+    __u64 mode_then_ns; /* when a confirmed change of mode ends; 0 = stays */
+    __u64 next_version; /* of the next policy */
+    __u64 reserved[7];
+};
+SLUICE_ASSERT_SIZE(struct sluice_gate, 5 * SLUICE_LINE);
+
+/* Charges planned for the packet in hand in one scope, by dimension. */
+struct sluice_planned {
+    __u64 old[SLUICE_DIMENSIONS];    /* words as read */
+    __u64 wanted[SLUICE_DIMENSIONS]; /* words as they are to be */
+    __u32 set;                       /* before masking */
+    __u32 slots;   /* four bits a dimension: the slot in the set, 0 = nothing */
+    __u32 charged; /* likewise: what was charged so far */
+    __u32 reserved[13];
+};
+SLUICE_ASSERT_SIZE(struct sluice_planned, 2 * SLUICE_LINE);
+
+/* Of one CPU. */
+struct sluice_cpu {
+    __u64 dither; /* Weyl sequence that rounds costs */
+    __u64 essential_ns; /* GCRA of essential traffic */
+    __u64 lookup_ns;    /* GCRA of socket look-ups */
+    __u32 event_tick;   /* jiffies of the last refill of the next two */
+    __u16 event_tokens; /* any sampled drop */
+    __u16 first_tokens; /* kept for the first drop of a (source, verdict) */
+    __u64 handled;      /* 1: the generation before has had the current packet */
+    __u64 events_lost;  /* the ring buffer was full */
+    __u64 lookups_refused;
+    __u64 evicted_idle;
+    /* line 1 */
+    __u64 evicted_live;
+    __u64 shared_live; /* newcomers that inherited a live word */
+    __u64 cas_forced;  /* admissions added after SLUICE_CAS_TRIES lost */
+    __u64 taken_back;  /* charges undone because a later one failed */
+    __u64 sets_cleared;
+    __u64 windows_evicted_live;
+    __u64 zero; /* always 0, which the verifier cannot know: see opaque() */
+    __u64 reserved;
+    /* Of the packet in hand: handed from check to charge. */
+    __s32 would; /* the first drop that observe mode let through, or SLUICE_CONTINUE */
+    __u32 rule;  /* that decided */
+    __u64 over_units;   /* how far ahead of the limit */
+    __u64 window_key;   /* of the strict window to admit to; 0 = none */
+    __u32 window_limit;
+    __u32 reserved2[9];
+    struct sluice_planned planned[2]; /* per source, per prefix */
+};
+SLUICE_ASSERT_SIZE(struct sluice_cpu, 7 * SLUICE_LINE);
+
+/* Recently reported (source, verdict): hash in the high half, minute in the low one. */
+#define SLUICE_RECENT_SLOTS 1024u
+struct sluice_recent {
+    __u32 seen[SLUICE_RECENT_SLOTS];
+};
+
+#endif

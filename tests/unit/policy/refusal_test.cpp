@@ -1,0 +1,402 @@
+// Every way in which a configuration can be wrong, and the message that its author gets.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "policy/parse.h"
+
+namespace sluice {
+namespace {
+
+struct Wrong {
+    std::string text;
+    std::string message;
+};
+
+void PrintTo(const Wrong& wrong, std::ostream* out) {
+    *out << wrong.text;
+}
+
+class Refusals : public testing::TestWithParam<Wrong> {};
+
+TEST_P(Refusals, NamePlaceFieldFaultAndMend) {
+    const auto policy = parse_policy(GetParam().text, "sluice.toml");
+    ASSERT_FALSE(policy);
+    EXPECT_EQ(policy.error().message, "sluice.toml:" + GetParam().message);
+    EXPECT_EQ(policy.error().code, ErrorCode::failed);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    TopLevel, Refusals,
+    testing::Values(
+        Wrong{"mode = 'enforced'",
+              "1:8: mode: \"enforced\" is not a mode; use one of: off observe enforce"},
+        Wrong{"mode = true", "1:8: mode: is a boolean; use \"observe\""},
+        Wrong{"\n\n  mod = 'observe'", "3:3: mod: unknown key; did you mean \"mode\"?"},
+        Wrong{"colour = 1",
+              "1:1: colour: unknown key; known here: mode, interfaces, xdp_mode, sources, "
+              "service, class, events"},
+        Wrong{"xdp_mode = 'fast'",
+              "1:12: xdp_mode: \"fast\" is not an XDP mode; use one of: auto native generic"},
+        Wrong{"interfaces = 'eth0'", "1:14: interfaces: is a string; use [\"eth0\"]"},
+        Wrong{"interfaces = ['eth0', 1]", "1:23: interfaces[2]: is an integer; use \"eth0\""},
+        Wrong{"interfaces = ['eth0', 'eth0']",
+              "1:23: interfaces[2]: \"eth0\" stands twice; remove one"},
+        Wrong{"interfaces = ['a-name-too-long-for-linux']",
+              "1:15: interfaces[1]: is no interface name; use a name as in \"ip link\", such as "
+              "\"eth0\""},
+        Wrong{"interfaces = ['a','b','c','d','e','f','g','h','i']",
+              "1:14: interfaces: has too many interfaces; use at most 8"},
+        Wrong{"sources = 5", "1:11: sources: is an integer; use [sources]"},
+        Wrong{"service = 5", "1:11: service: is an integer; use [[service]]"},
+        Wrong{"[service]\nname = 'a'", "1:1: service: is a table; use [[service]]"},
+        Wrong{"service = [5]", "1:12: service[1]: is an integer; use [[service]]"},
+        Wrong{"mode = 2026-11-11", "1:8: mode: is a date; use \"observe\""}));
+
+TEST(Refusal, SyntaxErrorsNameThePlace) {
+    for (const char* text : {"\nmode = 'observe", "\nmode", "\n[sources", "\n[[[a]]]",
+                             "\n[[=", "\n[[", "\nmode = 'off'\nmode = 1", "\nmode = \"\xff\""}) {
+        const auto policy = parse_policy(text, "sluice.toml");
+        ASSERT_FALSE(policy) << text;
+        EXPECT_THAT(policy.error().message, testing::StartsWith("sluice.toml:")) << text;
+        EXPECT_THAT(policy.error().message, testing::Not(testing::HasSubstr(":0:"))) << text;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Sources, Refusals,
+    testing::Values(
+        Wrong{"[sources]\ncapacity = 0",
+              "2:12: sources.capacity: 0 is out of range; use a whole number from 1 to 1000000000"},
+        Wrong{"[sources]\ncapacity = -1",
+              "2:12: sources.capacity: -1 is out of range; use a whole number from 1 to "
+              "1000000000"},
+        Wrong{"[sources]\ncapacity = 1.5",
+              "2:12: sources.capacity: is a number; use a whole number from 1 to 1000000000"},
+        Wrong{"[sources]\nipv4_prefix = 33",
+              "2:15: sources.ipv4_prefix: 33 is out of range; use a whole number from 1 to 32"},
+        Wrong{"[sources]\nipv6_prefix = 129",
+              "2:15: sources.ipv6_prefix: 129 is out of range; use a whole number from 1 to 128"},
+        Wrong{"[sources]\non_table_full = 'drop'",
+              "2:17: sources.on_table_full: \"drop\" is unknown; use \"evict\" or \"share\""},
+        Wrong{"[sources]\nallow = ['192.0.2.0/33']",
+              "2:10: sources.allow[1]: \"192.0.2.0/33\" has a bad prefix length; use a whole "
+              "number from 0 to 32 behind the slash"},
+        Wrong{"[sources]\nallow = ['2001:db8::/129']",
+              "2:10: sources.allow[1]: \"2001:db8::/129\" has a bad prefix length; use a whole "
+              "number from 0 to 128 behind the slash"},
+        Wrong{"[sources]\nallow = ['::ffff:192.0.2.0/24']",
+              "2:10: sources.allow[1]: \"::ffff:192.0.2.0/24\" cuts through the IPv4-mapped range "
+              "::ffff:0:0/96; use the IPv4 prefix itself, such as 192.0.2.0/24"},
+        Wrong{"[sources]\nallow = ['192.0.2.0/24', { prefix = '192.0.2.0/24', exempt = true }]",
+              "2:26: sources.allow[2]: \"192.0.2.0/24\" stands twice, once exempt and once not; "
+              "remove one"},
+        Wrong{"[sources]\nallow = [1]",
+              "2:10: sources.allow[1]: is an integer; use \"192.0.2.0/24\" or { prefix = "
+              "\"192.0.2.0/24\", exempt = true }"},
+        Wrong{"[sources]\nallow = [{ exempt = true }]",
+              "2:10: sources.allow[1].prefix: is missing; add prefix = \"192.0.2.0/24\""},
+        Wrong{"[sources]\nallow = [{ prefix = '192.0.2.1', exempt = 1 }]",
+              "2:43: sources.allow[1].exempt: is an integer; use true or false"},
+        Wrong{"[sources]\nallow = [{ prefix = '192.0.2.1', exmpt = true }]",
+              "2:34: sources.allow[1].exmpt: unknown key; did you mean \"exempt\"?"}));
+
+// A service that is right but for the lines given, which start on line 4.
+Wrong in_service(const std::string& lines, const std::string& message) {
+    return {"[[service]]\nname = 'login'\nmatch = ['tcp/443']\n" + lines, message};
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Services, Refusals,
+    testing::Values(
+        Wrong{"[[service]]\nmatch = ['tcp/443']",
+              "1:1: service[1].name: is missing; add name = \"login\""},
+        Wrong{"[[service]]\nname = 7", "2:8: service[1].name: is an integer; use \"login\""},
+        Wrong{"[[service]]\nname = 'Log in'\nmatch = ['tcp/443']",
+              "2:8: service \"Log in\": name: is no valid name; use 1 to 32 of a-z, 0-9 and \"-\", "
+              "such as \"login\""},
+        Wrong{"[[service]]\nname = 'bans'\nmatch = ['tcp/443']",
+              "2:1: service \"bans\": name: is reserved; use another one such as \"login\""},
+        in_service("[[service]]\nname = 'login'\nmatch = ['tcp/80']",
+                   "5:8: service \"login\": name: stands twice; give each one a name of its own"),
+        Wrong{"[[service]]\nname = 'login'",
+              "1:1: service \"login\": match: is missing; add match = [\"tcp/443\"]"},
+        Wrong{"[[service]]\nname = 'login'\nmatch = []",
+              "3:9: service \"login\": match: is empty; use [\"tcp/443\"]"},
+        Wrong{"[[service]]\nname = 'login'\nmatch = 'tcp/443'",
+              "3:9: service \"login\": match: is a string; use [\"tcp/443\"]"},
+        Wrong{"[[service]]\nname = 'login'\nmatch = ['tcp/443', 'tcp/0']",
+              "3:21: service \"login\": match[2]: \"tcp/0\" has a bad port; use a port from 1 to "
+              "65535 or a range such as \"tcp/8000-8100\""},
+        Wrong{"[[service]]\nname = 'login'\nmatch = ['tcp/443', 'tcp/443']",
+              "3:21: service \"login\": match[2]: \"tcp/443\" stands twice; remove one"},
+        Wrong{"[[service]]\nname = 'other'\nmatch = ['tcp/443']",
+              "3:1: service \"other\": match: is not for the service \"other\", which gets the "
+              "rest; remove it, or choose another name"},
+        in_service("[[service]]\nname = 'web'\nmatch = ['udp/1', 'tcp/443']",
+                   "6:19: service \"web\": match[2]: \"tcp/443\" ties with \"tcp/443\" of service "
+                   "\"login\"; make one of them more specific, or remove it"),
+        in_service(
+            "[[service]]\nname = 'web'\nmatch = ['0.0.0.0/0:tcp/443']",
+            "6:10: service \"web\": match[1]: \"0.0.0.0/0:tcp/443\" ties with \"tcp/443\" of "
+            "service \"login\"; make one of them more specific, or remove it"),
+        in_service("mode = 'on'",
+                   "4:8: service \"login\": mode: \"on\" is not a mode; use one of: off observe "
+                   "enforce"),
+        in_service("reply_exempt = 'no'",
+                   "4:16: service \"login\": reply_exempt: is a string; use true or false"),
+        in_service("limit = 1",
+                   "4:1: service \"login\": limit: unknown key; known here: name, match, mode, "
+                   "reply_exempt, per_source, per_prefix, budget, modes"),
+        in_service("[service.per_sorce]\ndata = '1/s'",
+                   "4:10: service \"login\": per_sorce: unknown key; did you mean "
+                   "\"per_source\"?"),
+        in_service("per_source = 5",
+                   "4:14: service \"login\": per_source: is an integer; use "
+                   "[service.per_source]")));
+
+INSTANTIATE_TEST_SUITE_P(
+    Modes, Refusals,
+    testing::Values(
+        in_service("modes = { 'per_source.data' = 'off' }",
+                   "4:11: service \"login\": modes.per_source.data: is no rule of this service; "
+                   "give the service a limit first"),
+        in_service("modes = { 'per_source.dta' = 'off' }\nper_source = { data = '1/s' }\n"
+                   "budget = { data = '1/s' }",
+                   "4:11: service \"login\": modes.per_source.dta: is no rule of this service; use "
+                   "one of: \"per_source.data\" \"budget.data\""),
+        in_service("modes = { per_source.data = 'off' }\nper_source = { data = '1/s' }",
+                   "4:11: service \"login\": modes.per_source: is a table; write the rule in "
+                   "quotes: { \"per_source.data\" = \"observe\" }"),
+        in_service("modes = { 'per_source.data' = 1 }\nper_source = { data = '1/s' }",
+                   "4:31: service \"login\": modes.per_source.data: is an integer; use "
+                   "\"observe\""),
+        in_service("modes = 'off'",
+                   "4:9: service \"login\": modes: is a string; use { \"per_source.data\" = "
+                   "\"observe\" }")));
+
+// The same, but for one limit in [service.per_source], on line 5.
+Wrong in_source(const std::string& line, const std::string& message) {
+    const size_t first_space = message.find(' ');
+    return in_service("[service.per_source]\n" + line, message.substr(0, first_space) +
+                                                           " service \"login\": per_source." +
+                                                           message.substr(first_space + 1));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Limits, Refusals,
+    testing::Values(
+        in_source("data = '0/s'",
+                  "5:8: data: \"0/s\" is zero; use a rate above 0 such as \"20/s\", \"20k/s\" or "
+                  "\"3/m\""),
+        in_source("data = { rate = '0/s' }",
+                  "5:17: data.rate: \"0/s\" is zero; use a rate above 0 such as \"20/s\", "
+                  "\"20k/s\" or \"3/m\""),
+        in_source("data = '20'",
+                  "5:8: data: \"20\" has no time such as \"/s\" at its end; use a rate above 0 "
+                  "such as \"20/s\", \"20k/s\" or \"3/m\""),
+        in_source("data = 20",
+                  "5:8: data: is an integer; use \"20/s\" or { rate = \"20/s\", burst = 40 }"),
+        in_source("data = { burst = 5 }", "5:8: data.rate: is missing; add rate = \"20/s\""),
+        in_source("data = { rate = 20 }", "5:17: data.rate: is an integer; use \"20/s\""),
+        in_source("data = { rate = '1/s', burst = 0 }",
+                  "5:32: data.burst: 0 is out of range; use a whole number from 1 to 172800"),
+        in_source("data = { rate = '1/s', burst = -1 }",
+                  "5:32: data.burst: -1 is out of range; use a whole number from 1 to 172800"),
+        in_source("data = { rate = '1/s', burst = 172801 }",
+                  "5:32: data.burst: 172801 is out of range; use a whole number from 1 to 172800"),
+        in_source("data = { rate = '1/s', burst = '5' }",
+                  "5:32: data.burst: is a string; use a whole number from 1 to 172800"),
+        in_source("data = { rate = '1/s', brust = 5 }",
+                  "5:24: data.brust: unknown key; did you mean \"burst\"?"),
+        in_source("data = '0.01/h'", "5:8: data: is less than one in 2d; use a higher rate"),
+        in_source("data = { limit = 10, window = '60s' }",
+                  "5:8: data: is a window, which only per_source.connections can be; use \"20/s\" "
+                  "or { rate = \"20/s\", burst = 40 }"),
+        in_source("connections = { limit = 10 }",
+                  "5:15: connections.window: is missing; add window = \"60s\""),
+        in_source("connections = { window = '60s' }",
+                  "5:15: connections.limit: is missing; add limit = 10"),
+        in_source("connections = { limit = 0, window = '60s' }",
+                  "5:25: connections.limit: 0 is out of range; use a whole number from 1 to 65535"),
+        in_source("connections = { limit = 65536, window = '60s' }",
+                  "5:25: connections.limit: 65536 is out of range; use a whole number from 1 to "
+                  "65535"),
+        in_source("connections = { limit = 10, window = '61m' }",
+                  "5:38: connections.window: is out of range; use a window above 0 and up to "
+                  "\"1h\""),
+        in_source("connections = { limit = 10, window = '0s' }",
+                  "5:38: connections.window: is out of range; use a window above 0 and up to "
+                  "\"1h\""),
+        in_source("connections = { limit = 10, window = '60' }",
+                  "5:38: connections.window: \"60\" has no unit; use a number and a unit (ms, s, "
+                  "m, h, d) such as \"10s\""),
+        in_source("connections = { limit = 10, window = 60 }",
+                  "5:38: connections.window: is an integer; use \"60s\""),
+        in_source("connections = { limit = 10, window = '60s', rate = '1/s' }",
+                  "5:45: connections.rate: unknown key; known here: limit, window"),
+        in_source("bytes = '2M/s'",
+                  "5:9: bytes: \"2M/s\" has the unknown unit \"M\"; use a rate above 0 such as "
+                  "\"2MB/s\", \"64KiB/s\" or \"100Mbit/s\""),
+        in_source("bytes = { rate = '1kB/s', burst = '0B' }",
+                  "5:35: bytes.burst: is out of range; use \"1B\" to \"172.8MB\""),
+        in_source("bytes = { rate = '1kB/s', burst = '5' }",
+                  "5:35: bytes.burst: \"5\" has no unit; use a number and a unit such as \"64kB\" "
+                  "or \"1MiB\"")));
+
+INSTANTIATE_TEST_SUITE_P(
+    Jails, Refusals,
+    testing::Values(
+        in_source("data = '1/s'\non_excess = 'drop'",
+                  "6:13: on_excess: \"drop\" is unknown; use \"police\" or { jail = \"30s\", "
+                  "spoofable = false }"),
+        in_source("data = '1/s'\non_excess = { spoofable = true }",
+                  "6:13: on_excess.jail: is missing; add jail = \"30s\""),
+        in_source("data = '1/s'\non_excess = { jail = '3d' }",
+                  "6:22: on_excess.jail: is out of range; use a time above 0 and up to \"2d\""),
+        in_source("data = '1/s'\non_excess = { jail = '0s' }",
+                  "6:22: on_excess.jail: is out of range; use a time above 0 and up to \"2d\""),
+        in_source("data = '1/s'\non_excess = { jail = '-5s' }",
+                  "6:22: on_excess.jail: \"-5s\" is negative; use a number and a unit (ms, s, m, "
+                  "h, d) such as \"10s\""),
+        in_source("data = '1/s'\non_excess = { jail = '5s', spoofable = 'no' }",
+                  "6:40: on_excess.spoofable: is a string; use true or false"),
+        in_source("on_excess = { jail = '5s' }",
+                  "5:13: on_excess: jails for excess, but per_source has no limit; add one such as "
+                  "connections = \"20/s\"")));
+
+INSTANTIATE_TEST_SUITE_P(
+    PerPrefix, Refusals,
+    testing::Values(
+        in_service("[service.per_prefix]\nipv4 = 0",
+                   "5:8: service \"login\": per_prefix.ipv4: 0 is out of range; use a whole number "
+                   "from 1 to 32"),
+        in_service("[service.per_prefix]\nipv6 = 129",
+                   "5:8: service \"login\": per_prefix.ipv6: 129 is out of range; use a whole "
+                   "number from 1 to 128"),
+        in_service("[service.per_prefix]\nipv6 = 96",
+                   "5:1: service \"login\": per_prefix.ipv6: 96 is longer than "
+                   "sources.ipv6_prefix = 64; use at most 64"),
+        in_service("[service.per_prefix]\nconnections = { limit = 10, window = '60s' }",
+                   "5:15: service \"login\": per_prefix.connections: is a window, which only "
+                   "per_source.connections can be; use \"20/s\" or { rate = \"20/s\", burst = 40 "
+                   "}"),
+        in_service("[service.per_prefix]\non_excess = 'police'",
+                   "5:1: service \"login\": per_prefix.on_excess: unknown key; known here: ipv4, "
+                   "ipv6, connections, data, packets, bytes")));
+
+INSTANTIATE_TEST_SUITE_P(
+    Budgets, Refusals,
+    testing::Values(
+        in_service("[service.budget]\ndata = { rate = '0/s' }",
+                   "5:17: service \"login\": budget.data.rate: \"0/s\" is zero; use a rate above 0 "
+                   "such as \"20/s\", \"20k/s\" or \"3/m\""),
+        in_service("[service.budget]\nconnections = { limit = 1, window = '1s' }",
+                   "5:15: service \"login\": budget.connections: is a window, which only "
+                   "per_source.connections can be; use \"20/s\" or { rate = \"20/s\", burst = 40 "
+                   "}"),
+        in_service("[service.budget]\nshared = 1",
+                   "5:10: service \"login\": budget.shared: is an integer; use true or false"),
+        in_service("[service.budget]\nshared = true",
+                   "5:10: service \"login\": budget.shared: true is not available in this version; "
+                   "use false"),
+        in_service("[service.budget]\nfair = true",
+                   "5:8: service \"login\": budget.fair: true is not available in this version; "
+                   "use false"),
+        in_service("[service.budget]\non_redis_loss = 'hold'",
+                   "5:1: service \"login\": budget.on_redis_loss: not available in this version; "
+                   "remove it"),
+        in_service("[service.budget]\ncapacity = { data = '1/s' }",
+                   "5:1: service \"login\": budget.capacity: not available in this version; "
+                   "remove it"),
+        in_service("[service.budget]\nfairness = true",
+                   "5:1: service \"login\": budget.fairness: unknown key; known here: "
+                   "connections, data, packets, bytes, shared, fair")));
+
+// A class that is right but for the line given, the fourth.
+Wrong in_class(const std::string& line, const std::string& message) {
+    return {"[[class]]\nname = 'partners'\nprefixes = ['192.0.2.0/24']\n" + line, message};
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Classes, Refusals,
+    testing::Values(
+        in_class("scale = 0",
+                 "4:9: class \"partners\": scale: 0 is out of range; use a number from 0.015625 to "
+                 "64"),
+        in_class("scale = -0.5",
+                 "4:9: class \"partners\": scale: -0.5 is out of range; use a number from 0.015625 "
+                 "to 64"),
+        in_class("scale = nan",
+                 "4:9: class \"partners\": scale: this is out of range; use a number from 0.015625 "
+                 "to 64"),
+        in_class("scale = inf",
+                 "4:9: class \"partners\": scale: this is out of range; use a number from 0.015625 "
+                 "to 64"),
+        in_class("scale = 'half'",
+                 "4:9: class \"partners\": scale: is a string; use a number from 0.015625 to 64"),
+        in_class("", "1:1: class \"partners\": scale: is missing; add scale = 0.5"),
+        in_class("scale = 1\nasn = [64496]",
+                 "5:1: class \"partners\": asn: not available in this version; remove it"),
+        in_class("scale = 1\nfactor = 1",
+                 "5:1: class \"partners\": factor: unknown key; known here: name, prefixes, "
+                 "scale"),
+        in_class("scale = 1\n[[class]]\nname = 'partners'\nprefixes = ['192.0.2.1']\nscale = 1",
+                 "6:8: class \"partners\": name: stands twice; give each one a name of its own"),
+        in_class("scale = 1\n[[class]]\nname = 'b'\nprefixes = ['192.0.2.0/24']\nscale = 1",
+                 "7:13: class \"b\": prefixes[1]: \"192.0.2.0/24\" is already in class "
+                 "\"partners\"; remove one"),
+        Wrong{"[[class]]\nname = 'a'\nprefixes = []\nscale = 1",
+              "3:12: class \"a\": prefixes: is empty; use [\"192.0.2.0/24\"]"},
+        Wrong{"[[class]]\nname = 'a'\nscale = 1",
+              "1:1: class \"a\": prefixes: is missing; add prefixes = [\"192.0.2.0/24\"]"},
+        Wrong{"[[class]]\nname = 'a.b'\nprefixes = ['192.0.2.0/24']\nscale = 1",
+              "2:8: class \"a.b\": name: is no valid name; use 1 to 32 of a-z, 0-9 and \"-\", such "
+              "as \"partners\""}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Events, Refusals,
+    testing::Values(Wrong{"[events]\nrate = '0/s'",
+                          "2:8: events.rate: \"0/s\" is zero; use a rate above 0 such as \"20/s\", "
+                          "\"20k/s\" or \"3/m\""},
+                    Wrong{"[events]\nrate = 1000",
+                          "2:8: events.rate: is an integer; use "
+                          "\"1000/s\""},
+                    Wrong{"[events]\nfile = 'stdout'",
+                          "2:1: events.file: not available in this version; remove it"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    LaterVersions, Refusals,
+    testing::Values(
+        Wrong{"[redis]\nurl = 'redis://127.0.0.1'",
+              "1:2: redis: not available in this version; remove it"},
+        Wrong{"[fleet]\nname = 'shop'", "1:2: fleet: not available in this version; remove it"},
+        Wrong{"[asn]\ndatabase = 'x'", "1:2: asn: not available in this version; remove it"},
+        Wrong{"[[forwarder]]\nname = 'cdn'",
+              "1:3: forwarder: not available in this version; remove it"},
+        Wrong{"[risk]", "1:2: risk: not available in this version; remove it"},
+        Wrong{"[honeypot]\nports = [23]",
+              "1:2: honeypot: not available in this version; remove it"},
+        Wrong{"[feeds.spamhaus]\ntype = 'plain'",
+              "1:2: feeds: not available in this version; remove it"},
+        Wrong{"[tune]", "1:2: tune: not available in this version; remove it"},
+        Wrong{"[control]", "1:2: control: not available in this version; remove it"},
+        Wrong{"[metrics]", "1:2: metrics: not available in this version; remove it"},
+        in_service("[[service.schedule]]\nname = 'sale'",
+                   "4:11: service \"login\": schedule: not available in this version; remove "
+                   "it")));
+
+TEST(Refusal, TheFirstProblemOfManyIsTheOneReported) {
+    const auto policy = parse_policy("mode = 'x'\nxdp_mode = 'y'\ncolour = 1\n", "sluice.toml");
+    ASSERT_FALSE(policy);
+    EXPECT_THAT(policy.error().message, testing::StartsWith("sluice.toml:1:8: mode:"));
+}
+
+TEST(Refusal, AFileOfAnotherNameIsNamed) {
+    EXPECT_THAT(parse_policy("mode = 'x'", "/etc/sluice/edge.toml").error().message,
+                testing::StartsWith("/etc/sluice/edge.toml:1:8: "));
+}
+
+}  // namespace
+}  // namespace sluice
