@@ -89,7 +89,7 @@ static __always_inline int account(struct packet* p, int verdict) {
     const __u32 would = is_drop && p->f->mode != SLUICE_MODE_ENFORCE;
     const __u32 index = sluice_counter_index(verdict, would);
     struct sluice_counters* c = table_at(
-        counters, (p->f->cpu_slot * interfaces + interface_slot) * service_capacity + p->f->service_id);
+        counters, (p->f->cpu_slot * interface_slots + interface_slot) * service_capacity + p->f->service_id);
 
     if (likely(c && index < SLUICE_COUNTERS)) {
         c->by_verdict[index].packets++;

@@ -7,10 +7,11 @@
 
 /* Which of the gate's interfaces this instance serves. */
 const volatile __u32 interface_slot = 0;
-/* The instance acts while the gate's generation is its own. */
-const volatile __u32 generation = 0;
-/* 1 under a dispatcher, where two generations can see the same packet while one replaces the other. */
+/* 1 under a dispatcher, where two generations can see the same packet while one replaces the
+ * other; alone on an interface, replacement is atomic. */
 const volatile __u32 chained = 0;
+/* Under a dispatcher: the instance acts while the interface's generation is its own. */
+const volatile __u32 generation = 0;
 /* enum sluice_clock. */
 const volatile __u32 clock_source = SLUICE_CLOCK_KERNEL;
 /* How far the coarse clock may lag behind the fine one, ns. */
@@ -22,7 +23,7 @@ const volatile __u32 multi_buffer = 1;
 
 /* Table sizes: masks where they are powers of two. */
 const volatile __u32 cpu_mask = 0;
-const volatile __u32 interfaces = 1;
+const volatile __u32 interface_slots = 1;
 const volatile __u32 service_capacity = 1;
 const volatile __u32 source_set_mask = 0;
 const volatile __u32 window_set_mask = 0;

@@ -40,6 +40,7 @@
 /* Settings, switches. */
 FLAT_TABLE(gate, 1, struct sluice_gate);
 FLAT_TABLE(switches, 1, struct sluice_service_switches); /* by service id */
+FLAT_TABLE(interfaces, SLUICE_MAX_INTERFACES, struct sluice_interface); /* userspace only */
 
 /* Who: rules about sources. */
 FLAT_TABLE(prefix_codes, SLUICE_CODE_LINES, struct sluice_code_line);

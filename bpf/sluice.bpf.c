@@ -140,20 +140,23 @@ static __always_inline int apply_limits(struct packet* p) {
     return verdict;
 }
 
-/* Whether this instance is the one that acts on the packet; see the gate's generation. */
-static __always_inline int is_on_duty(struct packet* p) {
-    const struct sluice_gate* g = p->gate;
-    __u32 acts = READ_ONCE(g->generation) == generation;
-    if (chained) {
-        const __u32 handover = READ_ONCE(g->handover);
-        const __u32 second = handover == SLUICE_HANDOVER_NEW_IS_SECOND   ? acts
-                             : handover == SLUICE_HANDOVER_OLD_IS_SECOND ? !acts
-                                                                         : 0;
-        if (second)
-            acts = !p->cpu->handled;
-        p->cpu->handled = acts;
-    }
-    return acts && switch_value(p, READ_ONCE(g->attached[interface_slot & (SLUICE_MAX_INTERFACES - 1)]));
+/* Under a dispatcher the generation before may still be there, before or behind this one: exactly
+ * one of the two acts on each packet, also on those in flight when the duty changes hands. */
+static __always_inline __u32 is_on_duty(struct packet* p, __u32 slot) {
+    const __u32 handover = READ_ONCE(p->gate->duty[slot].handover);
+    __u32 acts = READ_ONCE(p->gate->duty[slot].generation) == generation;
+    const __u32 is_second = handover == SLUICE_HANDOVER_NEW_IS_SECOND   ? acts
+                            : handover == SLUICE_HANDOVER_OLD_IS_SECOND ? !acts
+                                                                        : 0;
+    if (is_second)
+        acts = !p->cpu->handled;
+    p->cpu->handled = acts;
+    return acts;
+}
+
+/* An attachment that nobody confirmed in time passes everything. */
+static __always_inline __u32 is_attached(struct packet* p, __u32 slot) {
+    return switch_value(p, READ_ONCE(p->gate->attached[slot]));
 }
 
 SEC("xdp.frags")
@@ -168,7 +171,8 @@ int sluice(struct xdp_md* ctx) {
     p->f->cpu_slot = (clock_source == SLUICE_CLOCK_SET ? p->gate->test_cpu
                                                     : bpf_get_smp_processor_id()) & cpu_mask;
     p->cpu = table_at(cpus, p->f->cpu_slot);
-    if (!p->cpu || !is_on_duty(p))
+    const __u32 slot = interface_slot & (SLUICE_MAX_INTERFACES - 1);
+    if (!p->cpu || (chained && !is_on_duty(p, slot)) || !is_attached(p, slot))
         return XDP_PASS;
     p->f->bytes = multi_buffer ? (__u32)bpf_xdp_get_buff_len(ctx) : (__u32)(ctx->data_end - ctx->data);
     p->f->mode = switch_value(p, READ_ONCE(p->gate->mode));

@@ -93,8 +93,7 @@ Status write_half(const Tables& tables, uint32_t half, const CompiledPolicy& com
 
 void say(__u64& word, uint32_t value, uint64_t now_ns, uint64_t deadline_ns) {
     const uint64_t before = published(word);
-    const uint64_t after =
-        SwitchWord::from(before).with_policy(value, now_ns, deadline_ns).word();
+    const uint64_t after = SwitchWord::from(before).with_policy(value, now_ns, deadline_ns).word();
     if (after != before)
         publish(word, after);
 }
@@ -198,9 +197,7 @@ Result<uint64_t> install_policy(const Tables& tables, const Policy& policy, std:
     adopt_service_ids(tables, *plan);
 
     const uint64_t deadline_ns =
-        options.confirm
-            ? gate_now_ns(tables) + static_cast<uint64_t>(options.confirm->count())
-            : 0;
+        options.confirm ? gate_now_ns(tables) + static_cast<uint64_t>(options.confirm->count()) : 0;
     say_modes(tables, policy, plan->ids, deadline_ns);
     gate.next_version = version + 1;
     put_in_force(tables, half, deadline_ns);
@@ -224,7 +221,9 @@ const sluice_service& service_in_force(const Tables& tables, uint32_t id) {
     return tables.services[size_t{half_in_force(tables)} * tables.sizes.services + id];
 }
 
-uint64_t current_policy_version(const Tables& tables) { return policy_in_force(tables).version; }
+uint64_t current_policy_version(const Tables& tables) {
+    return policy_in_force(tables).version;
+}
 
 Result<InstalledPolicy> current_policy(const Tables& tables) {
     const uint32_t half = half_in_force(tables);

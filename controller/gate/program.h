@@ -8,7 +8,7 @@
 #include "base/result.h"
 #include "gate/tables.h"
 
-struct sluice_bpf;
+struct sluice_bpf;  // the generated skeleton, in the global namespace
 
 namespace sluice {
 

@@ -148,7 +148,7 @@ Result<RuleOutcome> SourceRules::add(const Prefix& prefix, const Word& word) {
     if (stood && word.kind == RuleKind::ban) {
         member.entry.flags |= old->flags;
         outcome.kept_longer = old->until_ns > *until;
-        member.entry.until_ns = std::max(old->until_ns, *until);
+        member.entry.until_ns = std::max<uint64_t>(old->until_ns, *until);
     }
     member.entry.note = outcome.kept_longer ? old->note : listing_.note(word.actor, word.reason);
     outcome.until_ns = member.entry.until_ns;
@@ -300,14 +300,14 @@ Result<RemovalOutcome> SourceRules::remove(const Prefix& prefix, RuleKind kind,
                                 "sluicectl allow " + prefix.to_string()
                           : "unallow " + cover->key.prefix().to_string());
 
-    std::vector<RuleKey> inside;
-    const auto read = rules_.for_each([&](const RuleKey& other, uint64_t value) {
+    std::vector<RuleKey> inside = {key};
+    const auto collect = [&](const RuleKey& other, uint64_t value) {
         if ((sluice_rule_flags(value) & flag) != 0 && !(other == key) && key.contains(other))
             inside.push_back(other);
-    });
-    if (!read)
-        return read.error();
-    inside.push_back(key);
+    };
+    if (!prefix.is_host())
+        if (const auto read = rules_.for_each(collect); !read)
+            return read.error();
 
     RemovalOutcome outcome;
     for (const auto& other : inside) {

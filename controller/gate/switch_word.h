@@ -9,8 +9,8 @@ namespace sluice {
 
 struct SwitchWord {
     uint32_t now = 0;
-    uint32_t after = 0;   // what comes back at the deadline
-    uint32_t policy = 0;  // what the policy says
+    uint32_t after = 0;                           // what comes back at the deadline
+    uint32_t policy = 0;                          // what the policy says
     sluice_origin origin = SLUICE_ORIGIN_POLICY;  // of `now`
     bool after_is_override = false;
     bool waits = false;     // for a confirmation

@@ -52,6 +52,7 @@ Status visit_tables(Tables& t, const TableSizes& s, Visit&& visit) {
     const uint64_t services = s.services;
 
     flat("switches", services, t.switches);
+    flat("interfaces", SLUICE_MAX_INTERFACES, t.interfaces);
 
     flat("prefix_codes", SLUICE_CODE_LINES, t.prefix_codes);
     flat("rule_lines", 2ULL * s.rule_lines, t.rule_lines);

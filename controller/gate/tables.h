@@ -42,6 +42,7 @@ struct Tables {
 
     FlatTable<sluice_gate> gate;
     FlatTable<sluice_service_switches> switches;
+    FlatTable<sluice_interface> interfaces;
 
     FlatTable<sluice_code_line> prefix_codes;
     FlatTable<sluice_rule_line> rule_lines;

@@ -259,9 +259,8 @@ Result<sluice_window_limit> compile_window(const StrictWindow& window, const Clo
         return refuse("a limit of " + std::to_string(window.limit) +
                           " in a window, times the largest scale of a class, is above " +
                           std::to_string(SLUICE_MAX_WINDOW_LIMIT),
-                      "use at most " +
-                          std::to_string(static_cast<uint64_t>(SLUICE_MAX_WINDOW_LIMIT /
-                                                               scales.most)));
+                      "use at most " + std::to_string(static_cast<uint64_t>(
+                                           SLUICE_MAX_WINDOW_LIMIT / scales.most)));
     // Two times read from the coarse clock may seem further apart than they are, by its lag.
     const Wide seen = Wide{ns(window.window)} + clock.lag_ns;
     sluice_window_limit limit{};

@@ -27,9 +27,8 @@ struct sluice_gate {
     __u64 policy;        /* switch word: the half in force, 0 or 1 */
     __u64 ban4_view;     /* struct sluice_view */
     __u64 rule_view;     /* struct sluice_view */
-    __u32 generation;    /* of the program that is active */
-    __u16 handover;      /* enum sluice_handover */
     __u8 rule_lengths[2]; /* how many of rule_length[] are in use: [0] IPv4, [1] IPv6 */
+    __u16 reserved0[3];
     __u32 bans4;         /* exact IPv4 bans: 0 = do not look */
     __u32 codes;         /* any /24 code set: 0 = do not look */
     __u64 test_now_ns;
@@ -39,6 +38,11 @@ struct sluice_gate {
     __u8 rule_length[2][SLUICE_MAX_LENGTHS];
     /* line 2: 1 as long as the interface's attachment is confirmed, 0: pass everything */
     __u64 attached[SLUICE_MAX_INTERFACES];
+    /* line 3: read under a dispatcher only: generation on duty, enum sluice_handover */
+    struct {
+        __u32 generation;
+        __u32 handover;
+    } duty[SLUICE_MAX_INTERFACES];
     /* from here: userspace only */
     struct sluice_seed seed;
     __u32 abi_version;
@@ -50,7 +54,7 @@ struct sluice_gate {
     __u64 next_version; /* of the next policy */
     __u64 reserved[7];
 };
-SLUICE_ASSERT_SIZE(struct sluice_gate, 5 * SLUICE_LINE);
+SLUICE_ASSERT_SIZE(struct sluice_gate, 6 * SLUICE_LINE);
 
 /* Charges planned for the packet in hand in one scope, by dimension. */
 struct sluice_planned {
@@ -94,6 +98,27 @@ struct sluice_cpu {
     struct sluice_planned planned[2]; /* per source, per prefix */
 };
 SLUICE_ASSERT_SIZE(struct sluice_cpu, 7 * SLUICE_LINE);
+
+/* How an instance is attached. */
+enum sluice_attachment {
+    SLUICE_DETACHED = 0,
+    SLUICE_ATTACHED_LINK = 1,       /* alone, by a pinned bpf_link */
+    SLUICE_ATTACHED_DISPATCHER = 2, /* beside others, under libxdp's dispatcher */
+};
+
+/* Who holds an interface slot. */
+struct sluice_interface {
+    char name[16];
+    __u32 index;
+    __u32 attachment; /* enum sluice_attachment */
+    __u32 native;     /* 1: in the driver, 0: generic */
+    __u32 program_id;
+    __u32 generation;
+    __u32 largest_frame;
+    __u64 netns; /* inode of the network namespace that the index belongs to */
+    __u64 reserved[2];
+};
+SLUICE_ASSERT_SIZE(struct sluice_interface, SLUICE_LINE);
 
 /* Recently reported (source, verdict): hash in the high half, minute in the low one. */
 #define SLUICE_RECENT_SLOTS 1024u

@@ -1,5 +1,6 @@
 # bpf_object(NAME SOURCE): compiles SOURCE for BPF and yields the target NAME_skel, which carries
-# the include path of the generated skeleton NAME.skel.h. Headers are tracked by a depfile.
+# the include path of the generated skeleton NAME.skel.h (struct NAME_bpf: a plain `sluice` is the
+# C++ namespace). Headers are tracked by a depfile.
 #
 # Kernel types come from the uapi headers, so no vmlinux.h of the build machine gets in.
 
@@ -38,7 +39,7 @@ function(bpf_object name source)
         VERBATIM)
     add_custom_command(
         OUTPUT "${skeleton}"
-        COMMAND "${SLUICE_BPFTOOL}" gen skeleton "${object}" name "${name}" > "${skeleton}.new"
+        COMMAND "${SLUICE_BPFTOOL}" gen skeleton "${object}" name "${name}_bpf" > "${skeleton}.new"
         COMMAND "${CMAKE_COMMAND}" -E rename "${skeleton}.new" "${skeleton}"
         DEPENDS "${object}"
         COMMENT "Generating BPF skeleton ${name}.skel.h"

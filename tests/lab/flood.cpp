@@ -209,12 +209,12 @@ Result<MacAddress> parse_mac(std::string_view text) {
     return mac;
 }
 
-void Flood::SkeletonDeleter::operator()(flood* skeleton) const noexcept {
-    flood__destroy(skeleton);
+void Flood::SkeletonDeleter::operator()(flood_bpf* skeleton) const noexcept {
+    flood_bpf__destroy(skeleton);
 }
 
 Flood::Flood(FloodPlan plan, std::vector<uint8_t> frame,
-             std::unique_ptr<flood, SkeletonDeleter> skeleton)
+             std::unique_ptr<flood_bpf, SkeletonDeleter> skeleton)
     : plan_(std::move(plan)), frame_(std::move(frame)), skeleton_(std::move(skeleton)) {}
 
 Result<Flood> Flood::make(const FloodPlan& plan) {
@@ -230,7 +230,7 @@ Result<Flood> Flood::make(const FloodPlan& plan) {
     if (!step)
         return step.error();
 
-    std::unique_ptr<flood, SkeletonDeleter> skeleton(flood__open());
+    std::unique_ptr<flood_bpf, SkeletonDeleter> skeleton(flood_bpf__open());
     if (!skeleton)
         return from_errno(errno, "open the flood program");
 
@@ -256,7 +256,7 @@ Result<Flood> Flood::make(const FloodPlan& plan) {
     config.step_high = step->high;
     config.step_low = step->low;
 
-    if (const int error = flood__load(skeleton.get()); error != 0)
+    if (const int error = flood_bpf__load(skeleton.get()); error != 0)
         return from_errno(error, "load the flood program");
     return Flood(plan, frame.bytes, std::move(skeleton));
 }

@@ -14,7 +14,7 @@
 #include "base/result.h"
 #include "net/address.h"
 
-struct flood;  // the generated skeleton
+struct flood_bpf;  // the generated skeleton
 
 namespace sluice::lab {
 
@@ -71,17 +71,17 @@ class Flood {
 
   private:
     struct SkeletonDeleter {
-        void operator()(flood* skeleton) const noexcept;
+        void operator()(flood_bpf* skeleton) const noexcept;
     };
 
     Flood(FloodPlan plan, std::vector<uint8_t> frame,
-          std::unique_ptr<flood, SkeletonDeleter> skeleton);
+          std::unique_ptr<flood_bpf, SkeletonDeleter> skeleton);
 
     Status send(uint64_t packets);
 
     FloodPlan plan_;
     std::vector<uint8_t> frame_;
-    std::unique_ptr<flood, SkeletonDeleter> skeleton_;
+    std::unique_ptr<flood_bpf, SkeletonDeleter> skeleton_;
 };
 
 }  // namespace sluice::lab

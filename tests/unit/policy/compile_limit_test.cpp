@@ -48,13 +48,16 @@ struct RateCase {
     uint64_t elapsed_ns;
     uint64_t packet = 1;
 };
-void PrintTo(const RateCase& c, std::ostream* out) { *out << c.name; }
+void PrintTo(const RateCase& c, std::ostream* out) {
+    *out << c.name;
+}
 
-class Rates : public ::testing::TestWithParam<RateCase> {};
+class CompiledRates : public ::testing::TestWithParam<RateCase> {};
 
-TEST_P(Rates, AdmitsBurstAndRateUnderAFlood) {
+TEST_P(CompiledRates, AdmitsBurstAndRateUnderAFlood) {
     const RateCase& c = GetParam();
-    GcraBucket source(compiled(c.bucket, c.dimension));
+    const sluice_limit limit = compiled(c.bucket, c.dimension);
+    GcraBucket source(limit);
     const double per_packet = static_cast<double>(c.bucket.rate.per.count()) *
                               static_cast<double>(c.packet) /
                               static_cast<double>(c.bucket.rate.count);
@@ -67,11 +70,13 @@ TEST_P(Rates, AdmitsBurstAndRateUnderAFlood) {
     admitted += source.admit(kStartNs + c.elapsed_ns, c.packet) ? c.packet : 0;
     const double allowed = std::floor(exactly(c.bucket, c.elapsed_ns));
     EXPECT_LE(static_cast<double>(admitted), 1.001 * allowed);
-    EXPECT_GE(static_cast<double>(admitted) + static_cast<double>(c.packet - 1), 0.98 * allowed);
+    // Where the coarse clock decides, its lag is taken from the burst.
+    const double lag = limit.exact == 1 ? 0 : kClock.lag_ns * static_cast<double>(c.packet);
+    EXPECT_GE(static_cast<double>(admitted + c.packet - 1), 0.98 * (allowed - lag / per_packet));
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    All, Rates,
+    All, CompiledRates,
     ::testing::Values(
         RateCase{"one_in_two_days", bucket(1, 48h, 1), Dimension::connections,
                  200ULL * 86400 * kSecondNs},
@@ -82,8 +87,7 @@ INSTANTIATE_TEST_SUITE_P(
         RateCase{"three_a_second", bucket(3, 1s, 3), Dimension::data, 1000 * kSecondNs},
         RateCase{"twenty_a_second", bucket(20, 1s, 20), Dimension::data, 1000 * kSecondNs},
         RateCase{"thousand", bucket(1000, 1s, 1000), Dimension::packets, 60 * kSecondNs},
-        RateCase{"twenty_thousand", bucket(20'000, 1s, 20'000), Dimension::packets,
-                 10 * kSecondNs},
+        RateCase{"twenty_thousand", bucket(20'000, 1s, 20'000), Dimension::packets, 10 * kSecondNs},
         RateCase{"odd_333_333", bucket(333'333, 1s, 1000), Dimension::packets, 3 * kSecondNs},
         RateCase{"million", bucket(1'000'000, 1s, 10'000), Dimension::packets, kSecondNs},
         RateCase{"seventy_five_million", bucket(75'000'000, 1s, 200'000), Dimension::packets,
@@ -128,7 +132,8 @@ TEST(CompileLimit, LargestChargeOfTheSmallestClassDoesNotOverflow) {
     const uint32_t inverse_scale = SLUICE_MAX_SCALE << 16;
     const uint64_t cost = sluice_cost(&limit, SLUICE_MAX_CHARGE, inverse_scale, ~0ULL);
     const auto exact = static_cast<unsigned __int128>(limit.multiplier) * SLUICE_MAX_SCALE *
-                           SLUICE_MAX_CHARGE * 256 + (1ULL << 40) - 1;
+                           SLUICE_MAX_CHARGE * 256 +
+                       (1ULL << 40) - 1;
     EXPECT_EQ(cost, static_cast<uint64_t>(exact >> 40));
 }
 
@@ -172,8 +177,8 @@ TEST(CompileLimit, ScaleMultipliesTheRate) {
 }
 
 TEST(CompileLimit, SmallestClassMustBeAbleToPassTheLargestPacket) {
-    const auto refused = compile_limit(bucket(1'000'000, 1s, 100'000), Dimension::bytes, kClock,
-                                       {0.5, 1});
+    const auto refused =
+        compile_limit(bucket(1'000'000, 1s, 100'000), Dimension::bytes, kClock, {0.5, 1});
     ASSERT_FALSE(refused);
     EXPECT_THAT(refused.error().hint, HasSubstr("131100"));
     EXPECT_TRUE(compile_limit(bucket(1'000'000, 1s, 131'100), Dimension::bytes, kClock, {0.5, 1}));

@@ -55,8 +55,9 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"mode = 2026-11-11", "1:8: mode: is a date; use \"observe\""}));
 
 TEST(Refusal, SyntaxErrorsNameThePlace) {
-    for (const char* text : {"\nmode = 'observe", "\nmode", "\n[sources", "\n[[[a]]]",
-                             "\n[[=", "\n[[", "\nmode = 'off'\nmode = 1", "\nmode = \"\xff\""}) {
+    for (const char* text :
+         {"\nmode = 'observe", "\nmode", "\n[sources", "\n[[[a]]]", "\n[[=", "\n[[",
+          "\nmode = 'off'\nmode = 1", "\nmode = \"\xff\"", "\nmode \u00e9= 1"}) {
         const auto policy = parse_policy(text, "sluice.toml");
         ASSERT_FALSE(policy) << text;
         EXPECT_THAT(policy.error().message, testing::StartsWith("sluice.toml:")) << text;

@@ -1,0 +1,315 @@
+#include "gate/attachment.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "gate/driver_advice.h"
+#include "gate/program.h"
+#include "gate/xdp_link.h"
+#include "net/interface.h"
+
+namespace sluice {
+
+namespace {
+
+// Ethernet header and one tag: what an MTU does not count.
+constexpr uint32_t kFrameOverhead = 18;
+
+// Two neighbouring priorities, so that the next generation always stands beside the one before.
+// libxdp's default is 50: those who care about order find the gate in front of them.
+constexpr unsigned kFirstPriority = 40;
+unsigned priority_of(uint32_t generation) { return kFirstPriority + generation % 2; }
+
+uint64_t own_netns() {
+    struct stat info {};
+    return ::stat("/proc/self/ns/net", &info) == 0 ? info.st_ino : 0;
+}
+
+std::string link_path(const Tables& tables, uint32_t slot) {
+    return tables.pin_dir + "/link_" + std::to_string(slot);
+}
+
+sluice_interface* find_slot(const Tables& tables, unsigned index) {
+    const uint64_t netns = own_netns();
+    for (sluice_interface& entry : tables.interfaces.span())
+        if (entry.attachment != SLUICE_DETACHED && entry.index == index && entry.netns == netns)
+            return &entry;
+    return nullptr;
+}
+
+uint32_t slot_of(const Tables& tables, const sluice_interface& entry) {
+    return static_cast<uint32_t>(&entry - &tables.interfaces[0]);
+}
+
+Result<sluice_interface*> free_slot(const Tables& tables) {
+    for (uint32_t slot = 0; slot < tables.sizes.interfaces; slot++)
+        if (tables.interfaces[slot].attachment == SLUICE_DETACHED)
+            return &tables.interfaces[slot];
+    return failed("all " + std::to_string(tables.sizes.interfaces) +
+                      " interfaces that this gate was made for are in use",
+                  "name all interfaces in the configuration, detach the last one and attach anew");
+}
+
+// A packet that climbs from one device to the other would be charged on both.
+Status refuse_double_charge(const Tables& tables, const Interface& wanted) {
+    const auto all = list_interfaces();
+    if (!all)
+        return all.error();
+    for (const Interface& other : *all) {
+        if (other.index == wanted.index || find_slot(tables, other.index) == nullptr)
+            continue;
+        const auto above = [](const Interface& lower, const Interface& upper) {
+            return std::ranges::find(lower.uppers, upper.index) != lower.uppers.end();
+        };
+        if (above(wanted, other) || above(other, wanted))
+            return failed(wanted.name + " and " + other.name +
+                              " see the same packets: each would be charged twice",
+                          "detach " + other.name + " first, or attach to " + other.name + " only");
+    }
+    return {};
+}
+
+Status refuse_foreign_program(const XdpState& state, const std::string& interface,
+                              bool dispatcher) {
+    if (state.any_id() == 0 || dispatcher)
+        return {};
+    return failed(interface + " runs the XDP program " + program_name(state.any_id()) +
+                      " and this kernel takes only one",
+                  "remove it: ip link set dev " + interface + " xdp off");
+}
+
+struct Placement {
+    bool native = false;
+    bool dispatcher = false;
+    uint32_t program_id = 0;
+};
+
+Result<Placement> place(const Tables& tables, const KernelFeatures& kernel,
+                        const ProgramOptions& options, unsigned index, bool native) {
+    if (options.chained) {
+        auto program = Program::open(tables, kernel, options);
+        if (!program)
+            return program.error();
+        const auto id = dispatcher_attach(*program, index, native, priority_of(options.generation));
+        if (!id)
+            return id.error();
+        return Placement{.native = native, .dispatcher = true, .program_id = *id};
+    }
+    auto program = Program::load(tables, kernel, options);
+    if (!program)
+        return program.error();
+    const Status linked =
+        link_attach(*program, index, native, link_path(tables, options.interface_slot));
+    if (!linked)
+        return linked.error();
+    return Placement{.native = native, .program_id = program->id()};
+}
+
+// Native first; generic only where the operator left the choice, and then with what to change.
+Result<Placement> place_in_mode(const Tables& tables, const KernelFeatures& kernel,
+                                const ProgramOptions& options, const Interface& interface,
+                                XdpMode mode, std::vector<std::string>& warnings) {
+    if (mode == XdpMode::generic)
+        return place(tables, kernel, options, interface.index, false);
+    auto native = place(tables, kernel, options, interface.index, true);
+    if (native)
+        return native;
+    const std::string advice = native_mode_advice(interface, kernel.multi_buffer);
+    if (mode == XdpMode::native || native.error().code == ErrorCode::not_permitted) {
+        Error error = native.error().with_context(interface.name);
+        if (error.hint.empty())
+            error.hint = advice;
+        return error;
+    }
+    warnings.push_back("generic mode: " + interface.name + " has no native XDP (" +
+                       native.error().message + "), packets cost several times more. " + advice);
+    return place(tables, kernel, options, interface.index, false);
+}
+
+uint64_t attached_word(const Tables& tables, const AttachRequest& request) {
+    if (!request.confirm)
+        return sluice_switch_make(1, 1, 1, SLUICE_ORIGIN_OPERATOR, 0, 0);
+    const uint64_t end = gate_now_ns(tables) + static_cast<uint64_t>(request.confirm->count());
+    return sluice_switch_make(1, 0, 1, SLUICE_ORIGIN_OPERATOR, 1, sluice_deadline_from_ns(end));
+}
+
+Result<Placement> attach_first(Tables& tables, const KernelFeatures& kernel,
+                               const Interface& interface, const AttachRequest& request,
+                               sluice_interface& entry, std::vector<std::string>& warnings) {
+    const auto state = xdp_state(interface.index);
+    if (!state)
+        return state.error();
+    if (const Status clear =
+            refuse_foreign_program(*state, interface.name, kernel.dispatcher);
+        !clear)
+        return clear.error();
+
+    const uint32_t slot = slot_of(tables, entry);
+    __atomic_store_n(&tables.settings().attached[slot], attached_word(tables, request),
+                     __ATOMIC_RELEASE);
+    tables.settings().duty[slot] = {entry.generation, SLUICE_HANDOVER_NONE};
+    const ProgramOptions options{.interface_slot = slot,
+                                 .generation = entry.generation,
+                                 .chained = kernel.dispatcher,
+                                 .largest_frame = interface.mtu + kFrameOverhead};
+    return place_in_mode(tables, kernel, options, interface, request.mode, warnings);
+}
+
+void set_handover(Tables& tables, uint32_t slot, uint32_t handover) {
+    __atomic_store_n(&tables.settings().duty[slot].handover, handover, __ATOMIC_RELEASE);
+}
+
+// Both generations stand in the chain; the duty goes over by one store, and only the second of the
+// two asks whether the first has had the packet.
+Result<Placement> replace_in_dispatcher(Tables& tables, const KernelFeatures& kernel,
+                                        const Interface& interface, sluice_interface& entry) {
+    const uint32_t slot = slot_of(tables, entry), old_generation = entry.generation;
+    const ProgramOptions options{.interface_slot = slot,
+                                 .generation = old_generation + 1,
+                                 .chained = true,
+                                 .largest_frame = interface.mtu + kFrameOverhead};
+    auto placed = place(tables, kernel, options, interface.index, entry.native != 0);
+    if (!placed)
+        return placed;
+    const bool new_is_second = priority_of(options.generation) > priority_of(old_generation);
+    const uint64_t duty =
+        options.generation |
+        (new_is_second ? uint64_t{SLUICE_HANDOVER_NEW_IS_SECOND} : SLUICE_HANDOVER_OLD_IS_SECOND)
+            << 32;
+    // Generation and handover in one store: little-endian, the generation in the low half.
+    static_assert(std::endian::native == std::endian::little);
+    __atomic_store_n(reinterpret_cast<uint64_t*>(&tables.settings().duty[slot]), duty,
+                     __ATOMIC_RELEASE);
+    if (const Status passed = wait_for_packets_in_flight(); !passed)
+        return passed.error();
+    set_handover(tables, slot, SLUICE_HANDOVER_NONE);
+    entry.generation = options.generation;
+    if (const Status gone = dispatcher_detach(entry.program_id, interface.index); !gone)
+        return gone.error();
+    return placed;
+}
+
+Result<Placement> replace_link(const Tables& tables, const KernelFeatures& kernel,
+                               const Interface& interface, const sluice_interface& entry) {
+    const uint32_t slot = slot_of(tables, entry);
+    auto program = Program::load(tables, kernel,
+                                 {.interface_slot = slot,
+                                  .generation = entry.generation,
+                                  .largest_frame = interface.mtu + kFrameOverhead});
+    if (!program)
+        return program.error();
+    if (const Status replaced = link_replace(*program, link_path(tables, slot)); !replaced)
+        return replaced.error();
+    return Placement{.native = entry.native != 0, .program_id = program->id()};
+}
+
+void record(const Interface& interface, const Placement& placed, sluice_interface& entry) {
+    std::memset(entry.name, 0, sizeof(entry.name));
+    interface.name.copy(entry.name, sizeof(entry.name) - 1);
+    entry.index = interface.index;
+    entry.netns = own_netns();
+    entry.native = placed.native;
+    entry.program_id = placed.program_id;
+    entry.largest_frame = interface.mtu + kFrameOverhead;
+    entry.attachment = placed.dispatcher ? SLUICE_ATTACHED_DISPATCHER : SLUICE_ATTACHED_LINK;
+}
+
+Attachment describe(const Tables& tables, const sluice_interface& entry) {
+    const uint32_t slot = slot_of(tables, entry);
+    Attachment attachment{.interface = entry.name,
+                          .index = entry.index,
+                          .slot = slot,
+                          .native = entry.native != 0,
+                          .dispatcher = entry.attachment == SLUICE_ATTACHED_DISPATCHER,
+                          .program_id = entry.program_id};
+    attachment.expired =
+        sluice_switch_value(tables.settings().attached[slot], gate_now_ns(tables)) == 0;
+    if (entry.netns != own_netns()) {
+        attachment.warnings.push_back("in another network namespace, not verified from here");
+        return attachment;
+    }
+    const auto state = xdp_state(entry.index);
+    attachment.lost =
+        attachment.dispatcher
+            ? !dispatcher_has(entry.program_id, entry.index)
+            : !state || (entry.native != 0 ? state->native_id : state->generic_id) !=
+                            entry.program_id;
+    return attachment;
+}
+
+}  // namespace
+
+Result<Attachment> attach(Tables& tables, const AttachRequest& request) {
+    const auto kernel = probe_kernel();
+    if (!kernel)
+        return kernel.error();
+    const auto interface = find_interface(request.interface);
+    if (!interface)
+        return interface.error();
+    if (!interface->up)
+        return failed(interface->name + " is down", "ip link set " + interface->name + " up");
+    if (const Status single = refuse_double_charge(tables, *interface); !single)
+        return single.error();
+
+    std::vector<std::string> warnings;
+    sluice_interface* entry = find_slot(tables, interface->index);
+    if (entry != nullptr && describe(tables, *entry).lost) {
+        // Somebody took it off: what is left of the old attachment must not be in the way.
+        (void)link_detach(link_path(tables, slot_of(tables, *entry)));
+        entry->attachment = SLUICE_DETACHED;
+        entry = nullptr;
+    }
+    Result<Placement> placed = failed("nothing attached");
+    if (entry == nullptr) {
+        auto slot = free_slot(tables);
+        if (!slot)
+            return slot.error();
+        entry = *slot;
+        placed = attach_first(tables, *kernel, *interface, request, *entry, warnings);
+    } else if (request.mode != XdpMode::automatic &&
+               (request.mode == XdpMode::native) != (entry->native != 0)) {
+        return failed(interface->name + " is attached in the other XDP mode",
+                      "sluicectl detach " + interface->name + ", then attach again");
+    } else {
+        placed = entry->attachment == SLUICE_ATTACHED_DISPATCHER
+                     ? replace_in_dispatcher(tables, *kernel, *interface, *entry)
+                     : replace_link(tables, *kernel, *interface, *entry);
+    }
+    if (!placed)
+        return placed.error();
+    record(*interface, *placed, *entry);
+
+    Attachment attachment = describe(tables, *entry);
+    attachment.warnings.insert(attachment.warnings.end(), warnings.begin(), warnings.end());
+    return attachment;
+}
+
+Status detach(Tables& tables, std::string_view name) {
+    for (sluice_interface& entry : tables.interfaces.span()) {
+        if (entry.attachment == SLUICE_DETACHED || name != entry.name)
+            continue;
+        const Status gone = entry.attachment == SLUICE_ATTACHED_DISPATCHER
+                                ? dispatcher_detach(entry.program_id, entry.index)
+                                : link_detach(link_path(tables, slot_of(tables, entry)));
+        if (!gone)
+            return gone;
+        entry.attachment = SLUICE_DETACHED;
+        return {};
+    }
+    return make_error(ErrorCode::not_found,
+                      "the gate in " + tables.pin_dir + " is not attached to " + std::string(name),
+                      "sluicectl status lists where it is");
+}
+
+Result<std::vector<Attachment>> attachments(const Tables& tables) {
+    std::vector<Attachment> all;
+    for (const sluice_interface& entry : tables.interfaces.span())
+        if (entry.attachment != SLUICE_DETACHED)
+            all.push_back(describe(tables, entry));
+    return all;
+}
+
+}  // namespace sluice

@@ -1,0 +1,381 @@
+// What SourceRules does to many prefixes at once.
+#include <algorithm>
+#include <ctime>
+#include <set>
+#include <tuple>
+
+#include "gate/source_rules.h"
+
+namespace sluice {
+
+namespace {
+
+// Up to here each prefix is changed in its place; beyond, building the tables anew is cheaper.
+constexpr size_t kOneByOne = 2048;
+
+// Prefixes of one kind, to be asked whether they contain another one.
+class PrefixSet {
+  public:
+    void add(const RuleKey& key) {
+        keys_.insert(order(key));
+        lengths_[key.family() == Family::ipv4 ? 0 : 1].set(key.length);
+    }
+    [[nodiscard]] bool covers(const RuleKey& key) const {
+        const auto& lengths = lengths_[key.family() == Family::ipv4 ? 0 : 1];
+        if (lengths.none())
+            return false;
+        for (uint32_t length = 0; length <= key.length; ++length)
+            if (lengths.test(length) &&
+                keys_.contains(order({sluice_network(key.network, length), length})))
+                return true;
+        return false;
+    }
+
+  private:
+    using Order = std::tuple<uint64_t, uint64_t, uint32_t>;
+    static Order order(const RuleKey& key) {
+        return {key.network.high, key.network.low, key.length};
+    }
+    std::set<Order> keys_;
+    std::array<LengthSet, 2> lengths_;
+};
+
+unsigned flags_of(const RuleEntry& entry, bool forced) {
+    unsigned flags = static_cast<unsigned>(entry.kind);
+    if (entry.kind == RuleKind::ban && (entry.forced || forced))
+        flags |= SLUICE_RULE_FORCED;
+    if (entry.kind == RuleKind::allow && entry.exempt)
+        flags |= SLUICE_RULE_EXEMPT;
+    return flags;
+}
+
+bool says_the_same(const sluice_listing& a, const sluice_listing& b) {
+    return a.until_ns == b.until_ns && a.flags == b.flags && a.source_class == b.source_class;
+}
+
+bool same_prefix(const Member& a, const Member& b) {
+    return std::equal(std::begin(a.key.address), std::end(a.key.address),
+                      std::begin(b.key.address)) &&
+           a.key.length == b.key.length;
+}
+
+// Sorted by key; equal keys become one, and bans last as long as the longest of them.
+size_t merge_duplicates(std::vector<Member>& members) {
+    std::stable_sort(members.begin(), members.end());
+    size_t kept = 0;
+    for (size_t i = 0; i < members.size(); ++i) {
+        if (kept > 0 && Member::compare(members[kept - 1], members[i]) == 0) {
+            auto& entry = members[kept - 1].entry;
+            const auto longest = std::max(entry.until_ns, members[i].entry.until_ns);
+            const auto flags = static_cast<uint8_t>(entry.flags | members[i].entry.flags);
+            entry = members[i].entry;
+            if (members[i].kind() == RuleKind::ban) {
+                entry.until_ns = longest;
+                entry.flags = flags;
+            }
+        } else {
+            members[kept++] = members[i];
+        }
+    }
+    const size_t duplicates = members.size() - kept;
+    members.resize(kept);
+    return duplicates;
+}
+
+}  // namespace
+
+// What becomes of the listing; all sorted by key.
+struct SourceRules::Change {
+    std::vector<Member> put;
+    std::vector<Member> before;  // what stood under the keys of `put`
+    std::vector<Member> erase;
+};
+
+Result<std::vector<Member>> SourceRules::take_entries(uint16_t list,
+                                                      std::span<const RuleEntry> entries,
+                                                      const ImportRequest& request,
+                                                      ImportOutcome& outcome) {
+    const uint64_t now = gate_now_ns(*tables_);
+    const auto today = static_cast<uint64_t>(::time(nullptr));
+    const uint32_t note = listing_.note(request.actor, request.reason);
+    std::vector<Member> members;
+    members.reserve(entries.size());
+    for (const auto& entry : entries) {
+        // What a feed says late is over; it is neither an error nor a ban for good.
+        if (entry.ttl && entry.ttl->count() <= 0) {
+            ++outcome.over;
+            continue;
+        }
+        const auto until = deadline_after(now, entry.ttl);
+        if (!until)
+            return until.error().with_context(entry.prefix.to_string());
+        const bool forced = entry.forced || request.forced;
+        if (entry.kind == RuleKind::ban && is_too_wide(entry.prefix) && !forced) {
+            ++outcome.too_wide;
+            if (!outcome.first_refused)
+                outcome.first_refused = entry.prefix;
+            continue;
+        }
+        if (entry.kind == RuleKind::classify && entry.source_class == 0)
+            return make_error(ErrorCode::usage, "class 0 means that there is none");
+        Member member{listing_key(entry.prefix, entry.kind, list), {}};
+        member.entry.until_ns = *until;
+        member.entry.since_s = entry.since_s != 0 ? entry.since_s : today;
+        member.entry.note = note;
+        member.entry.flags = static_cast<uint8_t>(flags_of(entry, request.forced));
+        member.entry.source_class = entry.kind == RuleKind::classify ? entry.source_class : 0;
+        members.push_back(member);
+    }
+    outcome.duplicates = merge_duplicates(members);
+    if (auto guarded = refuse_guarded(members, outcome); !guarded)
+        return guarded.error();
+    return members;
+}
+
+Status SourceRules::refuse_guarded(std::vector<Member>& members, ImportOutcome& outcome) const {
+    const uint64_t now = gate_now_ns(*tables_);
+    PrefixSet allowed;
+    PrefixSet guarded;
+    const auto read = rules_.rules().for_each([&](const RuleKey& key, uint64_t value) {
+        if (!is_live(sluice_rule_until(value), now))
+            return;
+        if ((sluice_rule_flags(value) & SLUICE_RULE_ALLOW) != 0)
+            allowed.add(key);
+        if ((sluice_rule_flags(value) & SLUICE_RULE_PROTECTED) != 0)
+            guarded.add(key);
+    });
+    if (!read)
+        return read;
+    std::erase_if(members, [&](const Member& member) {
+        if (member.kind() != RuleKind::ban)
+            return false;
+        const auto key = member.rule_key();
+        const bool is_allowed = allowed.covers(key);
+        const bool is_guarded = !is_allowed && guarded.covers(key) &&
+                                (member.entry.flags & SLUICE_RULE_FORCED) == 0;
+        outcome.allowed += is_allowed ? 1 : 0;
+        outcome.protected_ += is_guarded ? 1 : 0;
+        if ((is_allowed || is_guarded) && !outcome.first_refused)
+            outcome.first_refused = key.prefix();
+        return is_allowed || is_guarded;
+    });
+    return {};
+}
+
+Status SourceRules::apply_one_by_one(const Change& change) {
+    if (auto put = listing_.put_all(change.put, change.before); !put)
+        return put;
+    listing_.erase_all(change.erase);
+    Status settled;
+    const auto settle_all = [this](std::span<const Member> members) -> Status {
+        for (const auto& member : members)
+            if (auto one = settle(member.rule_key()); !one)
+                return one;
+        return {};
+    };
+    // What is new comes before what goes.
+    settled = settle_all(change.put);
+    if (settled)
+        settled = settle_all(change.erase);
+    if (!settled) {
+        listing_.erase_all(change.put);
+        (void)listing_.put_all(change.before, {});
+        (void)listing_.put_all(change.erase, {});
+        (void)settle_all(change.put);
+        (void)settle_all(change.erase);
+        (void)finish();
+        return settled;
+    }
+    return finish();
+}
+
+Status SourceRules::apply_together(const Change& change) {
+    const uint64_t now = gate_now_ns(*tables_);
+    auto members = listing_.all();
+    if (!members)
+        return members.error();
+    std::vector<Member> expired;
+    for (const auto& member : *members)
+        if (!member.live(now))
+            expired.push_back(member);
+    std::sort(members->begin(), members->end());
+
+    // The listing as it will be: what stays, and what is put.
+    std::vector<Member> wanted;
+    wanted.reserve(members->size() + change.put.size());
+    auto put = change.put.begin();
+    auto erase = change.erase.begin();
+    for (const auto& member : *members) {
+        while (put != change.put.end() && *put < member)
+            wanted.push_back(*put++);
+        while (erase != change.erase.end() && *erase < member)
+            ++erase;
+        const bool replaced =
+            put != change.put.end() && Member::compare(*put, member) == 0;
+        const bool erased = erase != change.erase.end() && Member::compare(*erase, member) == 0;
+        if (!replaced && !erased && member.live(now))
+            wanted.push_back(member);
+    }
+    wanted.insert(wanted.end(), put, change.put.end());
+    if (wanted.size() > listing_.capacity())
+        return failed("the listing would hold " + std::to_string(wanted.size()) +
+                          " entries (listing: " + std::to_string(listing_.capacity()) + " entries)",
+                      "remove entries, or attach anew with larger tables");
+
+    std::vector<RuleRow> rows;
+    rows.reserve(wanted.size());
+    for (size_t begin = 0; begin < wanted.size();) {
+        size_t end = begin + 1;
+        while (end < wanted.size() && same_prefix(wanted[begin], wanted[end]))
+            ++end;
+        const auto key = wanted[begin].rule_key();
+        for (const uint64_t value : combine(std::span(wanted).subspan(begin, end - begin), now))
+            rows.push_back({key, value});
+        begin = end;
+    }
+    const auto prepared = rules_.prepare(rows);
+    if (!prepared)
+        return prepared.error();
+
+    // Room first. Until the tables are published, the packet path knows nothing of this.
+    listing_.erase_all(expired);
+    listing_.erase_all(change.erase);
+    if (auto listed = listing_.put_all(change.put, change.before); !listed) {
+        (void)listing_.put_all(change.erase, {});
+        return listed;
+    }
+    if (auto published = rules_.commit(*prepared); !published)
+        return published;
+    (void)rules_.take_displaced();
+    return {};
+}
+
+Result<ImportOutcome> SourceRules::import(std::string_view list, std::span<const RuleEntry> entries,
+                                          const ImportRequest& request) {
+    if (auto begun = begin(); !begun)
+        return begun.error();
+    const auto id = listing_.find_or_make_list(list);
+    if (!id)
+        return id.error();
+    ImportOutcome outcome;
+    auto members = take_entries(*id, entries, request, outcome);
+    if (!members)
+        return members.error();
+
+    const uint64_t now = gate_now_ns(*tables_);
+    Change change;
+    for (auto& member : *members) {
+        const auto old = listing_.find(member.key);
+        const bool stood = old && Member{member.key, *old}.live(now);
+        if (old)
+            change.before.push_back({member.key, *old});
+        if (stood && member.kind() == RuleKind::ban) {
+            member.entry.until_ns = std::max(member.entry.until_ns, old->until_ns);
+            member.entry.flags |= old->flags;
+        }
+        if (stood)
+            member.entry.since_s = old->since_s;
+        if (stood && says_the_same(*old, member.entry)) {
+            change.before.pop_back();
+            ++outcome.unchanged;
+            continue;
+        }
+        ++(stood ? outcome.changed : outcome.added);
+        change.put.push_back(member);
+    }
+    if (change.put.empty())
+        return outcome;
+    auto applied =
+        change.put.size() <= kOneByOne ? apply_one_by_one(change) : apply_together(change);
+    if (!applied)
+        return applied.error();
+    return outcome;
+}
+
+Result<ImportOutcome> SourceRules::replace_list(std::string_view list,
+                                                std::span<const RuleEntry> entries,
+                                                const ImportRequest& request) {
+    if (auto begun = begin(); !begun)
+        return begun.error();
+    const auto id = listing_.find_or_make_list(list);
+    if (!id)
+        return id.error();
+    ImportOutcome outcome;
+    auto members = take_entries(*id, entries, request, outcome);
+    if (!members)
+        return members.error();
+    auto old = listing_.all();
+    if (!old)
+        return old.error();
+    std::erase_if(*old, [&](const Member& member) { return member.key.list != *id; });
+    std::sort(old->begin(), old->end());
+
+    const uint64_t now = gate_now_ns(*tables_);
+    Change change;
+    auto position = old->begin();
+    for (auto& member : *members) {
+        for (; position != old->end() && *position < member; ++position)
+            change.erase.push_back(*position);
+        if (position == old->end() || Member::compare(*position, member) != 0) {
+            ++outcome.added;
+            change.put.push_back(member);
+            continue;
+        }
+        if (says_the_same(position->entry, member.entry)) {
+            ++outcome.unchanged;
+        } else {
+            const bool stood = position->live(now);
+            ++(stood ? outcome.changed : outcome.added);
+            if (stood)
+                member.entry.since_s = position->entry.since_s;
+            change.before.push_back(*position);
+            change.put.push_back(member);
+        }
+        ++position;
+    }
+    change.erase.insert(change.erase.end(), position, old->end());
+    outcome.removed = static_cast<size_t>(
+        std::count_if(change.erase.begin(), change.erase.end(),
+                      [now](const Member& member) { return member.live(now); }));
+    if (change.put.empty() && change.erase.empty())
+        return outcome;
+    if (auto applied = apply_together(change); !applied)
+        return applied.error();
+    return outcome;
+}
+
+Result<size_t> SourceRules::flush(std::string_view list) {
+    if (auto begun = begin(); !begun)
+        return begun.error();
+    const auto id = listing_.find_list(list);
+    if (!id)
+        return size_t{0};
+    auto members = listing_.all();
+    if (!members)
+        return members.error();
+    const uint64_t now = gate_now_ns(*tables_);
+    std::erase_if(*members, [&](const Member& member) {
+        return member.key.list != *id || member.kind() != RuleKind::ban;
+    });
+    std::sort(members->begin(), members->end());
+    const auto live = static_cast<size_t>(
+        std::count_if(members->begin(), members->end(),
+                      [now](const Member& member) { return member.live(now); }));
+    Change change;
+    change.erase = std::move(*members);
+    if (change.erase.empty())
+        return size_t{0};
+    auto applied =
+        change.erase.size() <= kOneByOne ? apply_one_by_one(change) : apply_together(change);
+    if (!applied)
+        return applied.error();
+    return live;
+}
+
+Status SourceRules::rebuild() {
+    if (auto begun = begin(); !begun)
+        return begun;
+    return apply_together({});
+}
+
+}  // namespace sluice

@@ -1,0 +1,219 @@
+// What SourceRules answers: lists, one address, counts.
+#include <algorithm>
+#include <array>
+#include <tuple>
+#include <utility>
+
+#include "gate/source_rules.h"
+#include "gate/table_list.h"
+
+namespace sluice {
+
+namespace {
+
+// Distinct prefixes among them.
+size_t count_distinct(std::vector<RuleKey>& keys) {
+    const auto order = [](const RuleKey& a, const RuleKey& b) {
+        return std::tie(a.network.high, a.network.low, a.length) <
+               std::tie(b.network.high, b.network.low, b.length);
+    };
+    std::sort(keys.begin(), keys.end(), order);
+    return static_cast<size_t>(std::unique(keys.begin(), keys.end()) - keys.begin());
+}
+
+// The packet path's own order of precedence, from the flags of all rules together.
+SourceStanding standing_of(uint32_t flags) {
+    if ((flags & SLUICE_RULE_ALLOW) != 0)
+        return (flags & SLUICE_RULE_EXEMPT) != 0 ? SourceStanding::exempt : SourceStanding::allowed;
+    if ((flags & SLUICE_RULE_FORCED) != 0)
+        return SourceStanding::banned;
+    if ((flags & SLUICE_RULE_PROTECTED) != 0)
+        return SourceStanding::guarded;
+    return (flags & SLUICE_RULE_BAN) != 0 ? SourceStanding::banned : SourceStanding::unknown;
+}
+
+// The flag by which a standing can be told.
+uint32_t deciding_flag(SourceStanding standing, uint32_t flags) {
+    switch (standing) {
+        case SourceStanding::exempt:
+            return SLUICE_RULE_EXEMPT;
+        case SourceStanding::allowed:
+            return SLUICE_RULE_ALLOW;
+        case SourceStanding::guarded:
+            return SLUICE_RULE_PROTECTED;
+        case SourceStanding::banned:
+            return (flags & SLUICE_RULE_FORCED) != 0 ? SLUICE_RULE_FORCED : SLUICE_RULE_BAN;
+        case SourceStanding::unknown:
+            break;
+    }
+    return 0;
+}
+
+RuleKind kind_of(uint32_t flags) {
+    for (const auto kind : {RuleKind::ban, RuleKind::allow, RuleKind::protect})
+        if ((flags & static_cast<uint32_t>(kind)) != 0)
+            return kind;
+    return RuleKind::classify;
+}
+
+}  // namespace
+
+ListedRule SourceRules::describe(const Member& member) const {
+    auto note = listing_.read_note(member.entry.note);
+    return {.prefix = member.prefix(),
+            .kind = member.kind(),
+            .list = listing_.list_name(member.key.list),
+            .until_ns = member.entry.until_ns,
+            .since_s = member.entry.since_s,
+            .actor = std::move(note.actor),
+            .reason = std::move(note.reason),
+            .forced = (member.entry.flags & SLUICE_RULE_FORCED) != 0,
+            .exempt = (member.entry.flags & SLUICE_RULE_EXEMPT) != 0,
+            .source_class = member.entry.source_class};
+}
+
+Result<RuleList> SourceRules::list(RuleKind kind, std::optional<std::string_view> list,
+                                   size_t limit) {
+    if (auto begun = begin(); !begun)
+        return begun.error();
+    const auto id = list ? listing_.find_list(*list) : std::nullopt;
+    if (list && !id)
+        return RuleList{};
+    auto members = listing_.all();
+    if (!members)
+        return members.error();
+    const uint64_t now = gate_now_ns(*tables_);
+    std::erase_if(*members, [&](const Member& member) {
+        return member.kind() != kind || (id && member.key.list != *id) || !member.live(now);
+    });
+    RuleList found;
+    found.total = members->size();
+    const size_t wanted = limit == 0 ? members->size() : std::min(limit, members->size());
+    std::partial_sort(members->begin(), members->begin() + static_cast<ptrdiff_t>(wanted),
+                      members->end());
+    found.rules.reserve(wanted);
+    for (size_t i = 0; i < wanted; ++i)
+        found.rules.push_back(describe((*members)[i]));
+    return found;
+}
+
+std::optional<uint64_t> SourceRules::banned_by_hand(const IpAddress& address) const {
+    if (__atomic_load_n(&tables_->bans_manual_on[0], __ATOMIC_RELAXED) == 0)
+        return std::nullopt;
+    sluice_manual_key key{};
+    std::copy(address.bytes().begin(), address.bytes().end(), key.address);
+    const BpfHash<sluice_manual_key, sluice_manual> manual(tables_->bans_manual.get(),
+                                                           "bans_manual", kManualBans);
+    const auto found = manual.find(key);
+    if (!found || (found->until_ns != SLUICE_NEVER && gate_now_ns(*tables_) >= found->until_ns))
+        return std::nullopt;
+    return found->until_ns;
+}
+
+Result<SourceLookup> SourceRules::lookup(const IpAddress& address) {
+    if (auto begun = begin(); !begun)
+        return begun.error();
+    const uint64_t now = gate_now_ns(*tables_);
+    const bool ipv4 = address.family() == Family::ipv4;
+    const auto whole = RuleKey::of(Prefix::host(address));
+    SourceLookup found;
+    const auto take = [&](const RuleKey& key, uint64_t value) {
+        if (!is_live(sluice_rule_until(value), now))
+            return 0U;
+        SourceMatch match{key.prefix(), sluice_rule_flags(value),
+                          static_cast<uint8_t>(sluice_rule_class(value)),
+                          until_to_ns(sluice_rule_until(value)), {}};
+        for (const auto& member : listing_.members(key, kind_of(match.flags)))
+            if (member.live(now))
+                match.listed.push_back(describe(member));
+        found.matches.push_back(std::move(match));
+        return sluice_rule_flags(value);
+    };
+
+    sluice_code code = SLUICE_CODE_RULES;
+    if (ipv4)
+        code = __atomic_load_n(&tables_->settings().codes, __ATOMIC_RELAXED) == 0
+                   ? SLUICE_CODE_NONE
+                   : rules_.codes().code(address.ipv4_host_order());
+    uint32_t flags = 0;
+    if (code != SLUICE_CODE_NONE)
+        for (const uint8_t length : rules_.lengths().in_use(address.family())) {
+            const RuleKey key{sluice_network(whole.network, length), length};
+            for (const uint64_t value : rules_.rules().values(key).span())
+                flags |= take(key, value);
+        }
+    // Where the code alone decides, the packet path asks no further.
+    if (code == SLUICE_CODE_ALLOW)
+        flags = SLUICE_RULE_ALLOW;
+    else if (code == SLUICE_CODE_BAN)
+        flags = SLUICE_RULE_BAN;
+    if (code == SLUICE_CODE_RULES)
+        for (const auto& match : found.matches)
+            if (found.source_class == 0)
+                found.source_class = match.source_class;
+    if (ipv4)
+        if (const uint64_t until = rules_.bans4().until(address.ipv4_host_order()); until != 0) {
+            const uint32_t more = take(whole, sluice_rule_value(until, SLUICE_RULE_BAN, 0, 128));
+            flags |= flags == SLUICE_RULE_ALLOW ? 0 : more;
+        }
+    found.by_hand_until_ns = banned_by_hand(address);
+
+    std::stable_sort(found.matches.begin(), found.matches.end(),
+                     [](const SourceMatch& a, const SourceMatch& b) {
+                         return a.prefix.length() > b.prefix.length();
+                     });
+    found.standing = standing_of(flags);
+    const uint32_t wanted = deciding_flag(found.standing, flags);
+    for (const auto& match : found.matches)
+        if ((match.flags & wanted) != 0 && !found.deciding)
+            found.deciding = match;
+    if (found.standing == SourceStanding::unknown && found.by_hand_until_ns)
+        found.standing = SourceStanding::banned;
+    return found;
+}
+
+Result<RuleCounts> SourceRules::counts() const {
+    const uint64_t now = gate_now_ns(*tables_);
+    const auto members = listing_.all();
+    if (!members)
+        return members.error();
+    std::array<std::vector<RuleKey>, 4> wanted;  // by kind
+    const auto of_kind = [&](RuleKind kind) -> std::vector<RuleKey>& {
+        switch (kind) {
+            case RuleKind::ban:
+                return wanted[0];
+            case RuleKind::allow:
+                return wanted[1];
+            case RuleKind::protect:
+                return wanted[2];
+            case RuleKind::classify:
+                break;
+        }
+        return wanted[3];
+    };
+    for (const auto& member : *members)
+        if (member.live(now))
+            of_kind(member.kind()).push_back(member.rule_key());
+    std::vector<RuleKey> enforced;
+    const auto read = rules_.for_each([&](const RuleKey& key, uint64_t value) {
+        if ((sluice_rule_flags(value) & SLUICE_RULE_BAN) != 0 &&
+            is_live(sluice_rule_until(value), now))
+            enforced.push_back(key);
+    });
+    if (!read)
+        return read.error();
+
+    RuleCounts counts;
+    counts.bans_wanted = count_distinct(wanted[0]);
+    counts.bans_enforced = count_distinct(enforced);
+    counts.allows = count_distinct(wanted[1]);
+    counts.guarded = count_distinct(wanted[2]);
+    counts.classified = count_distinct(wanted[3]);
+    counts.listing_used = members->size();
+    counts.listing_capacity = listing_.capacity();
+    counts.ban4_capacity = rules_.bans4().capacity();
+    counts.rule_capacity = rules_.rules().capacity();
+    return counts;
+}
+
+}  // namespace sluice

@@ -1,0 +1,69 @@
+// Modes of the gate, its services and rules: set for good or for a time, taken back by themselves.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/result.h"
+#include "gate/tables.h"
+#include "policy/rule_id.h"
+
+namespace sluice {
+
+struct WholeGate {
+    friend bool operator==(const WholeGate&, const WholeGate&) = default;
+};
+
+struct OneService {
+    std::string name;
+
+    friend bool operator==(const OneService&, const OneService&) = default;
+};
+
+using SwitchTarget = std::variant<WholeGate, OneService, RuleId>;
+
+// "gate", "login" or "login.per_source.data".
+Result<SwitchTarget> parse_switch_target(std::string_view text);
+std::string format_switch_target(const SwitchTarget& target);
+
+struct SwitchTiming {
+    std::optional<std::chrono::nanoseconds> lasts;    // then what was before comes back
+    std::optional<std::chrono::nanoseconds> confirm;  // without a confirmation, even sooner
+};
+
+// An operator's word beats the policy's until it is cleared; returns what was in force before.
+// ErrorCode::not_found where the policy in force has no such service or rule.
+// Whoever writes here and below holds the WriterLock.
+Result<Mode> set_mode(const Tables& tables, const SwitchTarget& target, Mode mode,
+                      const SwitchTiming& timing = {});
+// Back to what the policy says; returns what was in force before.
+Result<Mode> clear_mode(const Tables& tables, const SwitchTarget& target);
+
+// What its own switch says now.
+Result<Mode> mode_of(const Tables& tables, const SwitchTarget& target);
+// What it comes to: the most lenient of gate, service and rule.
+Result<Mode> effective_mode(const Tables& tables, const SwitchTarget& target);
+
+// What differs from the policy, or will change by itself.
+struct SwitchEntry {
+    std::string id;     // "gate", "login", "login.per_source.data", "policy", "attach:eth0"
+    std::string now;    // a mode; "version 7" of a policy; "attached"
+    std::string after;  // comes back at the deadline; empty where nothing does
+    std::optional<std::chrono::nanoseconds> left;  // until then
+    bool waits_for_confirmation = false;
+};
+
+// `interfaces` are the names of the gate's interface slots.
+std::vector<SwitchEntry> list_switches(const Tables& tables,
+                                       const std::vector<std::string>& interfaces = {});
+
+// Keeps a change that waits for its confirmation: an id of the list, or "all". Returns the ids.
+// ErrorCode::not_found where nothing waits.
+Result<std::vector<std::string>> confirm_switches(const Tables& tables, std::string_view id,
+                                                  const std::vector<std::string>& interfaces = {});
+
+}  // namespace sluice

@@ -1,0 +1,138 @@
+#include "gate/xdp_link.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <linux/bpf.h>
+#include <linux/if_link.h>
+#include <unistd.h>
+#include <xdp/libxdp.h>
+
+#include <cerrno>
+#include <memory>
+
+#include "base/unique_fd.h"
+#include "sluice.skel.h"
+
+namespace sluice {
+
+namespace {
+
+struct MultiprogDeleter {
+    void operator()(xdp_multiprog* programs) const noexcept { xdp_multiprog__close(programs); }
+};
+using Multiprog = std::unique_ptr<xdp_multiprog, MultiprogDeleter>;
+
+struct XdpProgramDeleter {
+    void operator()(xdp_program* program) const noexcept { xdp_program__close(program); }
+};
+using XdpProgram = std::unique_ptr<xdp_program, XdpProgramDeleter>;
+
+Multiprog programs_on(unsigned interface_index) {
+    xdp_multiprog* programs = xdp_multiprog__get_from_ifindex(static_cast<int>(interface_index));
+    return Multiprog(libxdp_get_error(programs) == 0 ? programs : nullptr);
+}
+
+// The dispatcher's entry for a program; owned by `programs`.
+xdp_program* find_program(const Multiprog& programs, uint32_t program_id) {
+    if (programs == nullptr || xdp_multiprog__is_legacy(programs.get()))
+        return nullptr;
+    xdp_program* program = nullptr;
+    while ((program = xdp_multiprog__next_prog(program, programs.get())) != nullptr)
+        if (xdp_program__id(program) == program_id)
+            return program;
+    return nullptr;
+}
+
+}  // namespace
+
+Result<XdpState> xdp_state(unsigned interface_index) {
+    LIBBPF_OPTS(bpf_xdp_query_opts, query);
+    if (const int rc = bpf_xdp_query(static_cast<int>(interface_index), 0, &query); rc != 0)
+        return from_errno(rc, "ask which XDP program runs there");
+    return XdpState{.native_id = query.drv_prog_id, .generic_id = query.skb_prog_id};
+}
+
+std::string program_name(uint32_t program_id) {
+    const std::string number = "program " + std::to_string(program_id);
+    const UniqueFd fd(bpf_prog_get_fd_by_id(program_id));
+    bpf_prog_info info{};
+    uint32_t size = sizeof(info);
+    if (!fd || bpf_obj_get_info_by_fd(fd.get(), &info, &size) != 0)
+        return number;
+    return '"' + std::string(info.name) + "\" (" + number + ")";
+}
+
+Status link_attach(const Program& program, unsigned interface_index, bool native,
+                   const std::string& pin_path) {
+    LIBBPF_OPTS(bpf_link_create_opts, options);
+    options.flags = native ? XDP_FLAGS_DRV_MODE : XDP_FLAGS_SKB_MODE;
+    const UniqueFd link(
+        bpf_link_create(program.fd(), static_cast<int>(interface_index), BPF_XDP, &options));
+    if (!link)
+        return from_errno(errno, native ? "attach in native mode" : "attach in generic mode");
+    // The link holds the program only as long as it is pinned.
+    if (bpf_obj_pin(link.get(), pin_path.c_str()) != 0)
+        return from_errno(errno, "pin " + pin_path);
+    return {};
+}
+
+Status link_replace(const Program& program, const std::string& pin_path) {
+    const UniqueFd link(bpf_obj_get(pin_path.c_str()));
+    if (!link)
+        return from_errno(errno, "open " + pin_path);
+    if (bpf_link_update(link.get(), program.fd(), nullptr) != 0)
+        return from_errno(errno, "replace the program");
+    return {};
+}
+
+Status link_detach(const std::string& pin_path) {
+    const UniqueFd link(bpf_obj_get(pin_path.c_str()));
+    // Detached by hand, so that a descriptor somebody else still holds does not keep it there.
+    if (link && bpf_link_detach(link.get()) != 0 && errno != EOPNOTSUPP)
+        return from_errno(errno, "detach " + pin_path);
+    if (::unlink(pin_path.c_str()) != 0 && errno != ENOENT)
+        return from_errno(errno, "remove " + pin_path);
+    return {};
+}
+
+Result<uint32_t> dispatcher_attach(const Program& program, unsigned interface_index, bool native,
+                                   unsigned priority) {
+    DECLARE_LIBXDP_OPTS(xdp_program_opts, options);
+    options.obj = program.skeleton()->obj;
+    options.prog_name = "sluice";
+    xdp_program* created = xdp_program__create(&options);
+    if (const long rc = libxdp_get_error(created); rc != 0)
+        return from_errno(static_cast<int>(rc), "hand the program to libxdp");
+    const XdpProgram guard(created);
+
+    xdp_program__set_run_prio(created, priority);
+    xdp_program__set_chain_call_enabled(created, XDP_PASS, true);
+    const int rc = xdp_program__attach(created, static_cast<int>(interface_index),
+                                       native ? XDP_MODE_NATIVE : XDP_MODE_SKB, 0);
+    if (rc != 0)
+        return from_errno(rc, native ? "attach to the dispatcher in native mode"
+                                     : "attach to the dispatcher in generic mode");
+    // libxdp falls back to a lone program without a word where the dispatcher does not load.
+    if (const Multiprog programs = programs_on(interface_index);
+        programs == nullptr || xdp_multiprog__is_legacy(programs.get())) {
+        xdp_program__detach(created, static_cast<int>(interface_index), XDP_MODE_UNSPEC, 0);
+        return failed("libxdp's dispatcher does not work on this kernel");
+    }
+    return program.id();
+}
+
+Status dispatcher_detach(uint32_t program_id, unsigned interface_index) {
+    const Multiprog programs = programs_on(interface_index);
+    xdp_program* program = find_program(programs, program_id);
+    if (program == nullptr)
+        return {};
+    const int rc = xdp_program__detach(program, static_cast<int>(interface_index),
+                                       xdp_multiprog__attach_mode(programs.get()), 0);
+    return rc == 0 ? Status{} : from_errno(rc, "detach from the dispatcher");
+}
+
+bool dispatcher_has(uint32_t program_id, unsigned interface_index) {
+    return find_program(programs_on(interface_index), program_id) != nullptr;
+}
+
+}  // namespace sluice

@@ -1,0 +1,37 @@
+// The two ways onto an interface: alone by a pinned bpf_link, or under libxdp's dispatcher.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/result.h"
+#include "gate/program.h"
+
+namespace sluice {
+
+// What XDP runs on an interface now; ids are 0 where there is none.
+struct XdpState {
+    uint32_t native_id = 0;
+    uint32_t generic_id = 0;
+
+    [[nodiscard]] uint32_t any_id() const { return native_id != 0 ? native_id : generic_id; }
+};
+Result<XdpState> xdp_state(unsigned interface_index);
+
+// The kernel's name of a program, or its number where that cannot be read.
+std::string program_name(uint32_t program_id);
+
+// A single program by bpf_link: other tools cannot remove it, and replacing it is atomic.
+Status link_attach(const Program& program, unsigned interface_index, bool native,
+                   const std::string& pin_path);
+Status link_replace(const Program& program, const std::string& pin_path);
+Status link_detach(const std::string& pin_path);
+
+// Under the dispatcher. `program` is open, not loaded; `priority` orders it among others.
+Result<uint32_t> dispatcher_attach(const Program& program, unsigned interface_index, bool native,
+                                   unsigned priority);
+Status dispatcher_detach(uint32_t program_id, unsigned interface_index);
+// Whether `program_id` is one of the dispatcher's programs there.
+bool dispatcher_has(uint32_t program_id, unsigned interface_index);
+
+}  // namespace sluice

@@ -1,0 +1,247 @@
+#include "gate_under_test.h"
+
+#include <bpf/bpf.h>
+
+#include <cerrno>
+#include <cstring>
+#include <ostream>
+#include <span>
+#include <utility>
+
+#include "gate/policy_store.h"
+#include "gate/publish.h"
+#include "gate/switch_word.h"
+#include "policy/parse.h"
+
+namespace sluice {
+
+namespace {
+
+constexpr uint32_t kXdpDrop = 1;
+constexpr uint32_t kXdpPass = 2;
+
+template <class T>
+Bytes bytes_of(const FlatTable<T>& table) {
+    const auto bytes = std::as_bytes(table.span());
+    Bytes copy(bytes.size());
+    std::memcpy(copy.data(), bytes.data(), bytes.size());
+    return copy;
+}
+
+uint64_t for_good(sluice_mode mode) { return SwitchWord::by_policy(mode).word(); }
+
+}  // namespace
+
+const Addresses& addresses(Family family) {
+    static const Addresses ipv4 = {"192.0.2.10", "192.0.2.77", "198.51.100.10", "203.0.113.1",
+                                   "203.0.113.2"};
+    static const Addresses ipv6 = {"2001:db8:a:1::10", "2001:db8:a:2::77", "2001:db8:b:1::10",
+                                   "2001:db8:c::1", "2001:db8:c::2"};
+    return family == Family::ipv4 ? ipv4 : ipv6;
+}
+
+std::string family_name(const ::testing::TestParamInfo<Family>& info) {
+    return info.param == Family::ipv4 ? "IPv4" : "IPv6";
+}
+
+std::ostream& operator<<(std::ostream& out, const Outcome& outcome) {
+    return out << outcome.verdict << " (" << outcome.service << ")";
+}
+
+const std::vector<std::string>& counter_names() {
+    static const std::vector<std::string> names = {
+#define X(name, text) #name,
+        SLUICE_PASSES(X) SLUICE_DROPS(X)
+#undef X
+#define X(name, text) "would_" #name,
+            SLUICE_DROPS(X)
+#undef X
+    };
+    return names;
+}
+
+// --- life --------------------------------------------------------------------------------------
+
+TableSizes GateUnderTest::usual_sizes() {
+    TableSizes sizes;
+    sizes.source_sets = 1U << 10;
+    sizes.window_sets = 1U << 6;
+    sizes.services = 8;
+    sizes.interfaces = 1;
+    sizes.cpus = 64;
+    sizes.ban4_lines = 1U << 10;
+    sizes.rule_lines = 1U << 10;
+    sizes.listing = 1U << 12;
+    return sizes;
+}
+
+void GateUnderTest::SetUp() {
+    GateTest::SetUp();
+    if (!IsSkipped())
+        start(usual_sizes());
+}
+
+void GateUnderTest::start(const TableSizes& sizes, uint32_t largest_frame) {
+    program_.reset();
+    rules_.reset();
+    make_tables(sizes);
+    if (HasFatalFailure())
+        return;
+    set_clock(kStart);
+    rules_.emplace(*tables_);
+    tables_->settings().attached[0] = 1;
+    const auto kernel = probe_kernel();
+    ASSERT_TRUE(kernel) << kernel.error().message;
+    auto program =
+        Program::load(*tables_, *kernel, {.settable_clock = true, .largest_frame = largest_frame});
+    ASSERT_TRUE(program) << program.error().message;
+    program_.emplace(std::move(*program));
+    set_mode(SLUICE_MODE_ENFORCE);
+}
+
+void GateUnderTest::install(std::string_view toml, const std::optional<nanoseconds>& confirm) {
+    std::string text(toml);
+    if (text.find("\nmode = ") == std::string::npos && !text.starts_with("mode = "))
+        text = "mode = \"enforce\"\n" + text;
+    const auto policy = parse_policy(text, "test.toml");
+    ASSERT_TRUE(policy) << policy.error().message << "\n" << text;
+    const auto version = install_policy(*tables_, *policy, text, "test.toml", {.confirm = confirm});
+    ASSERT_TRUE(version) << version.error().message;
+}
+
+void GateUnderTest::install_web(std::string_view lines) {
+    install("[[service]]\nname = \"web\"\nmatch = [\"tcp/443\", \"udp/443\"]\n" + std::string(lines));
+}
+
+// --- packets -----------------------------------------------------------------------------------
+
+uint32_t GateUnderTest::run(const Bytes& frame, unsigned times) {
+    LIBBPF_OPTS(bpf_test_run_opts, options);
+    options.data_in = frame.data();
+    options.data_size_in = static_cast<uint32_t>(frame.size());
+    options.repeat = static_cast<int>(times);
+    const int rc = bpf_prog_test_run_opts(program_->fd(), &options);
+    EXPECT_EQ(rc, 0) << std::strerror(errno) << ", frame of " << frame.size() << " bytes";
+    return options.retval;
+}
+
+Outcome GateUnderTest::send(const Bytes& frame) {
+    const auto cpu = tables_->settings().test_cpu;
+    const size_t services = tables_->sizes.services;
+    const auto rows = tables_->counters.span().subspan(cpu * services, services);
+    const std::vector<sluice_counters> before(rows.begin(), rows.end());
+    Outcome outcome;
+    outcome.dropped = run(frame, 1) == kXdpDrop;
+
+    for (uint32_t id = 0; id < services; ++id)
+        for (size_t index = 0; index < counter_names().size(); ++index) {
+            if (rows[id].by_verdict[index].packets == before[id].by_verdict[index].packets)
+                continue;
+            EXPECT_EQ(outcome.verdict, "") << "counted twice";
+            EXPECT_EQ(rows[id].by_verdict[index].packets, before[id].by_verdict[index].packets + 1);
+            EXPECT_EQ(rows[id].by_verdict[index].bytes,
+                      before[id].by_verdict[index].bytes + frame.size());
+            outcome.verdict = counter_names()[index];
+            outcome.service = service_name(id);
+        }
+    EXPECT_EQ(outcome.dropped, outcome.verdict.starts_with("drop_")) << outcome;
+    return outcome;
+}
+
+uint64_t GateUnderTest::send_many(const Bytes& frame, unsigned count) {
+    const auto passed = [this] {
+        uint64_t sum = 0;
+        for (const auto& [verdict, packets] : counts())
+            sum += verdict.starts_with("drop_") ? 0 : packets;
+        return sum;
+    };
+    const uint64_t before = passed();
+    run(frame, count);
+    return passed() - before;
+}
+
+// --- settings ----------------------------------------------------------------------------------
+
+void GateUnderTest::set_mode(sluice_mode mode) { publish(tables_->settings().mode, for_good(mode)); }
+
+void GateUnderTest::set_mode_for(sluice_mode mode, nanoseconds time, sluice_mode after) {
+    publish(tables_->settings().mode,
+            sluice_switch_make(mode, after, after, SLUICE_ORIGIN_OPERATOR, 0,
+                               sluice_deadline_from_ns(now() + count(time))));
+}
+
+__u64& GateUnderTest::service_switch(std::string_view service) {
+    return tables_->switches[service_id(service)].service.word;
+}
+
+void GateUnderTest::set_service_mode(std::string_view service, sluice_mode mode) {
+    publish(service_switch(service), for_good(mode));
+}
+
+void GateUnderTest::set_rule_mode(std::string_view service, uint32_t rule, sluice_mode mode) {
+    publish(tables_->switches[service_id(service)].rule[rule].word, for_good(mode));
+}
+
+void GateUnderTest::ban(std::string_view prefix, const Ttl& ttl, bool forced) {
+    const auto done =
+        rules().ban(Prefix::parse(prefix).value(), {.ttl = ttl, .forced = forced});
+    EXPECT_TRUE(done) << done.error().message;
+}
+
+void GateUnderTest::allow(std::string_view prefix, bool exempt) {
+    const auto done = rules().allow(Prefix::parse(prefix).value(), {.exempt = exempt});
+    EXPECT_TRUE(done) << done.error().message;
+}
+
+void GateUnderTest::protect(std::string_view prefix) {
+    const auto done = rules().protect(Prefix::parse(prefix).value(), {});
+    EXPECT_TRUE(done) << done.error().message;
+}
+
+// --- what there is -----------------------------------------------------------------------------
+
+State GateUnderTest::state() const {
+    State state{bytes_of(tables_->sources), {}, bytes_of(tables_->budgets), bytes_of(tables_->leases)};
+    for (uint32_t set = 0; set < tables_->sizes.window_sets; ++set) {
+        Bytes one(sizeof(sluice_window_set));
+        EXPECT_EQ(bpf_map_lookup_elem(tables_->windows.get(), &set, one.data()), 0);
+        state.windows = std::move(state.windows) + one;
+    }
+    return state;
+}
+
+Counts GateUnderTest::counts() const {
+    Counts counts;
+    for (const sluice_counters& row : tables_->counters.span())
+        for (size_t index = 0; index < counter_names().size(); ++index)
+            if (row.by_verdict[index].packets != 0)
+                counts[counter_names()[index]] += row.by_verdict[index].packets;
+    return counts;
+}
+
+uint64_t GateUnderTest::counted(const std::string& verdict) const {
+    const auto all = counts();
+    const auto found = all.find(verdict);
+    return found == all.end() ? 0 : found->second;
+}
+
+uint64_t GateUnderTest::housekeeping(__u64 sluice_cpu::*member) const {
+    uint64_t sum = 0;
+    for (const sluice_cpu& cpu : tables_->cpus.span())
+        sum += cpu.*member;
+    return sum;
+}
+
+std::string GateUnderTest::service_name(uint32_t id) const {
+    return id == SLUICE_SERVICE_OTHER ? "other" : tables_->service_names[id].name;
+}
+
+uint32_t GateUnderTest::service_id(std::string_view service) const {
+    for (uint32_t id = 1; id < tables_->sizes.services; ++id)
+        if (service_name(id) == service && tables_->service_names[id].removed_ns == 0)
+            return id;
+    EXPECT_EQ(service, "other") << "no such service";
+    return SLUICE_SERVICE_OTHER;
+}
+
+}  // namespace sluice
