@@ -1,163 +1,19 @@
 // SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only)
 /*
  * The gate: who sent it, where it goes, is it within the limits there. Each step either names a
- * verdict or says CONTINUE, all limits are checked before any is charged, and there is one exit.
+ * verdict or says CONTINUE; there is one exit, which counts.
  */
 #include <linux/bpf.h>
 
 #include <bpf/bpf_helpers.h>
 
 #include "account.h"
-#include "budget.h"
-#include "limit.h"
+#include "apply.h"
+#include "duty.h"
 #include "packet.h"
 #include "parse.h"
-#include "socket.h"
 #include "where.h"
 #include "who.h"
-#include "window.h"
-
-/* The tables that limits need; a subprogram gets numbers and finds them again. */
-static __always_inline int open_tables(struct packet* p) {
-    p->gate = table_at(gate, 0);
-    p->cpu = table_at(cpus, p->f->cpu_slot);
-    p->policy = table_at(policy, p->f->half);
-    p->service = table_at(services, service_row_of(p));
-    return p->gate && p->cpu && p->policy && p->service;
-}
-
-/* Limits of the source, its window, its prefix: read, and planned, but not charged. */
-SUBPROGRAM int check_source_side(struct facts* f) {
-    struct packet packet = {.f = f};
-    struct packet* p = &packet;
-    int verdict = SLUICE_CONTINUE;
-
-    if (!f || !open_tables(p))
-        return SLUICE_pass_internal;
-    const struct sluice_service* s = p->service;
-    if (s->source_limits || s->jail_ns)
-        verdict = check_source_limits(p);
-    if (verdict == SLUICE_CONTINUE && s->window.limit && COUNTS(p, SLUICE_CONNECTIONS))
-        verdict = check_window(p);
-    if (verdict == SLUICE_CONTINUE && s->prefix_limits)
-        verdict = check_prefix_limits(p);
-    return verdict;
-}
-
-/* The budget of the service. */
-SUBPROGRAM int check_service_side(struct facts* f) {
-    struct packet packet = {.f = f};
-
-    if (!f || !open_tables(&packet))
-        return SLUICE_pass_internal;
-    return check_budget(&packet);
-}
-
-/* Everybody agreed. A limit that another CPU exhausted meanwhile refuses, and what was charged
- * before is taken back. */
-SUBPROGRAM int charge(struct facts* f) {
-    struct packet packet = {.f = f};
-    struct packet* p = &packet;
-
-    if (!f || !open_tables(p))
-        return SLUICE_pass_internal;
-    int verdict = charge_scope(p, SLUICE_PER_SOURCE, p->service->source);
-    if (verdict == SLUICE_CONTINUE)
-        verdict = charge_scope(p, SLUICE_PER_PREFIX, p->service->prefix);
-    if (verdict == SLUICE_CONTINUE && p->cpu->window_key)
-        verdict = charge_window(p);
-    if (unlikely(verdict != SLUICE_CONTINUE)) {
-        take_back(p, SLUICE_PER_SOURCE, p->service->source);
-        take_back(p, SLUICE_PER_PREFIX, p->service->prefix);
-        p->cpu->taken_back++;
-        return verdict;
-    }
-    charge_budget(p);
-    p->cpu->dither += DITHER_STEP;
-    return SLUICE_CONTINUE;
-}
-
-SUBPROGRAM int is_own_reply(struct xdp_md* ctx, struct facts* f) {
-    struct packet packet = {.ctx = ctx, .f = f};
-
-    return f && open_tables(&packet) && is_reply(&packet);
-}
-
-/* Over a limit of its own, in whatever mode: what the service does with such a source. */
-SUBPROGRAM int punish(struct xdp_md* ctx, struct facts* f) {
-    struct packet packet = {.ctx = ctx, .f = f};
-
-    if (f && open_tables(&packet))
-        jail(&packet);
-    return 0;
-}
-
-static __always_inline __u32 offends(int verdict) {
-    return verdict >= SLUICE_drop_source_connections && verdict <= SLUICE_drop_source_window;
-}
-
-static __always_inline void forget_plans(struct sluice_cpu* cpu) {
-    WRITE_ONCE(cpu->would, SLUICE_CONTINUE);
-    cpu->window_key = 0;
-    cpu->planned[SLUICE_PER_SOURCE].slots = cpu->planned[SLUICE_PER_SOURCE].charged = 0;
-    cpu->planned[SLUICE_PER_PREFIX].slots = cpu->planned[SLUICE_PER_PREFIX].charged = 0;
-}
-
-/* First every limit is read, then, when all agree, all are charged: a drop changes nothing. */
-static __always_inline int apply_limits(struct packet* p) {
-    const __u32 allowed = p->f->source_flags & SLUICE_RULE_ALLOW;
-    const struct sluice_service* s = table_at(services, service_row_of(p));
-    int verdict = SLUICE_CONTINUE;
-
-    if (p->f->source_flags & SLUICE_RULE_EXEMPT)
-        return SLUICE_pass_exempt;
-    if (!s)
-        return SLUICE_pass_internal;
-    const __u32 personal = s->source_limits | s->prefix_limits | s->window.limit;
-    if (!personal && !s->budget_limits)
-        return allowed ? SLUICE_pass_allowed : SLUICE_pass_unlimited;
-
-    packet_now(p);
-    forget_plans(p->cpu);
-    if (personal && !allowed)
-        verdict = check_source_side(p->f);
-    if (unlikely(s->jail_ns) && (offends(verdict) || offends(READ_ONCE(p->cpu->would))))
-        punish(p->ctx, p->f);
-    if (verdict == SLUICE_CONTINUE && s->budget_limits)
-        verdict = check_service_side(p->f);
-    if (verdict == SLUICE_CONTINUE)
-        verdict = charge(p->f);
-
-    const int would = READ_ONCE(p->cpu->would);
-    if (unlikely(verdict == SLUICE_CONTINUE && would != SLUICE_CONTINUE)) {
-        p->f->mode = SLUICE_MODE_OBSERVE;
-        verdict = would;
-    }
-    if (verdict == SLUICE_CONTINUE)
-        return allowed ? SLUICE_pass_allowed : SLUICE_pass_within;
-    if (s->flags & SLUICE_SERVICE_REPLY_EXEMPT && is_own_reply(p->ctx, p->f))
-        return SLUICE_pass_reply;
-    return verdict;
-}
-
-/* Under a dispatcher the generation before may still be there, before or behind this one: exactly
- * one of the two acts on each packet, also on those in flight when the duty changes hands. */
-static __always_inline __u32 is_on_duty(struct packet* p, __u32 slot) {
-    const __u32 handover = READ_ONCE(p->gate->duty[slot].handover);
-    __u32 acts = READ_ONCE(p->gate->duty[slot].generation) == generation;
-    const __u32 is_second = handover == SLUICE_HANDOVER_NEW_IS_SECOND   ? acts
-                            : handover == SLUICE_HANDOVER_OLD_IS_SECOND ? !acts
-                                                                        : 0;
-    if (is_second)
-        acts = !p->cpu->handled;
-    p->cpu->handled = acts;
-    return acts;
-}
-
-/* An attachment that nobody confirmed in time passes everything. */
-static __always_inline __u32 is_attached(struct packet* p, __u32 slot) {
-    return switch_value(p, READ_ONCE(p->gate->attached[slot]));
-}
 
 SEC("xdp.frags")
 int sluice(struct xdp_md* ctx) {
@@ -165,25 +21,16 @@ int sluice(struct xdp_md* ctx) {
     struct packet packet = {.ctx = ctx, .f = &facts};
     struct packet* p = &packet;
 
-    p->gate = table_at(gate, 0);
-    if (!p->gate)
+    if (!begin(p) || !is_on_duty(p))
         return XDP_PASS;
-    p->f->cpu_slot = (clock_source == SLUICE_CLOCK_SET ? p->gate->test_cpu
-                                                    : bpf_get_smp_processor_id()) & cpu_mask;
-    p->cpu = table_at(cpus, p->f->cpu_slot);
-    const __u32 slot = interface_slot & (SLUICE_MAX_INTERFACES - 1);
-    if (!p->cpu || (chained && !is_on_duty(p, slot)) || !is_attached(p, slot))
-        return XDP_PASS;
-    p->f->bytes = multi_buffer ? (__u32)bpf_xdp_get_buff_len(ctx) : (__u32)(ctx->data_end - ctx->data);
-    p->f->mode = switch_value(p, READ_ONCE(p->gate->mode));
 
-    int verdict = p->f->mode == SLUICE_MODE_OFF ? SLUICE_pass_mode_off : SLUICE_CONTINUE;
+    int verdict = facts.mode == SLUICE_MODE_OFF ? SLUICE_pass_mode_off : SLUICE_CONTINUE;
     if (verdict == SLUICE_CONTINUE)
-        verdict = parse_source(p);
+        verdict = parse_source(p); /* L2, addresses */
     if (verdict == SLUICE_CONTINUE)
-        verdict = check_source(p);
+        verdict = check_source(p); /* allow, ban, class */
     if (verdict == SLUICE_CONTINUE)
-        verdict = parse_upper(p);
+        verdict = parse_upper(p); /* extension headers, fragments, ports */
     if (verdict == SLUICE_CONTINUE)
         verdict = find_service(p);
     if (verdict == SLUICE_CONTINUE)

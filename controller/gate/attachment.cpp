@@ -136,6 +136,12 @@ uint64_t attached_word(const Tables& tables, const AttachRequest& request) {
     return sluice_switch_make(1, 0, 1, SLUICE_ORIGIN_OPERATOR, 1, sluice_deadline_from_ns(end));
 }
 
+// Generation and handover in one store.
+void set_duty(Tables& tables, uint32_t slot, uint32_t generation, sluice_handover handover) {
+    __atomic_store_n(&tables.settings().duty[slot], generation | uint64_t{handover} << 32,
+                     __ATOMIC_RELEASE);
+}
+
 Result<Placement> attach_first(Tables& tables, const KernelFeatures& kernel,
                                const Interface& interface, const AttachRequest& request,
                                sluice_interface& entry, std::vector<std::string>& warnings) {
@@ -150,16 +156,12 @@ Result<Placement> attach_first(Tables& tables, const KernelFeatures& kernel,
     const uint32_t slot = slot_of(tables, entry);
     __atomic_store_n(&tables.settings().attached[slot], attached_word(tables, request),
                      __ATOMIC_RELEASE);
-    tables.settings().duty[slot] = {entry.generation, SLUICE_HANDOVER_NONE};
+    set_duty(tables, slot, entry.generation, SLUICE_HANDOVER_NONE);
     const ProgramOptions options{.interface_slot = slot,
                                  .generation = entry.generation,
                                  .chained = kernel.dispatcher,
                                  .largest_frame = interface.mtu + kFrameOverhead};
     return place_in_mode(tables, kernel, options, interface, request.mode, warnings);
-}
-
-void set_handover(Tables& tables, uint32_t slot, uint32_t handover) {
-    __atomic_store_n(&tables.settings().duty[slot].handover, handover, __ATOMIC_RELEASE);
 }
 
 // Both generations stand in the chain; the duty goes over by one store, and only the second of the
@@ -175,17 +177,11 @@ Result<Placement> replace_in_dispatcher(Tables& tables, const KernelFeatures& ke
     if (!placed)
         return placed;
     const bool new_is_second = priority_of(options.generation) > priority_of(old_generation);
-    const uint64_t duty =
-        options.generation |
-        (new_is_second ? uint64_t{SLUICE_HANDOVER_NEW_IS_SECOND} : SLUICE_HANDOVER_OLD_IS_SECOND)
-            << 32;
-    // Generation and handover in one store: little-endian, the generation in the low half.
-    static_assert(std::endian::native == std::endian::little);
-    __atomic_store_n(reinterpret_cast<uint64_t*>(&tables.settings().duty[slot]), duty,
-                     __ATOMIC_RELEASE);
+    set_duty(tables, slot, options.generation,
+             new_is_second ? SLUICE_HANDOVER_NEW_IS_SECOND : SLUICE_HANDOVER_OLD_IS_SECOND);
     if (const Status passed = wait_for_packets_in_flight(); !passed)
         return passed.error();
-    set_handover(tables, slot, SLUICE_HANDOVER_NONE);
+    set_duty(tables, slot, options.generation, SLUICE_HANDOVER_NONE);
     entry.generation = options.generation;
     if (const Status gone = dispatcher_detach(entry.program_id, interface.index); !gone)
         return gone.error();

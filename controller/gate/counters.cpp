@@ -26,7 +26,7 @@ uint64_t peek(const __u64& counter) { return __atomic_load_n(&counter, __ATOMIC_
 uint64_t live_words(const sluice_source_set& set, uint64_t now_ns) {
     const uint64_t touched = peek(set.touched);
     // The next visitor clears such a set before it reads it.
-    if (touched == 0 || now_ns - touched > SLUICE_SET_STALE_NS)
+    if (now_ns > touched && now_ns - touched >= SLUICE_SET_STALE_NS)
         return 0;
     uint64_t live = 0;
     for (const __u64& entry : set.word)

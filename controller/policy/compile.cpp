@@ -82,6 +82,14 @@ uint64_t event_tokens_per_tick(double per_second, const HostFacts& host) {
     return static_cast<uint64_t>(std::ceil(share * host.clock.tick_ns / kNanosecondsPerSecond));
 }
 
+// Whether answers to connections that this host opened can land in a service: they go to ephemeral
+// ports, never to the one port of a server, which is spared the look-ups then.
+bool may_get_replies(const Service& service) {
+    return service.matches.empty() || std::ranges::any_of(service.matches, [](const Match& match) {
+        return !match.ports || match.ports->first != match.ports->second;
+    });
+}
+
 class ServiceCompiler {
   public:
     ServiceCompiler(const ClockFacts& clock, ScaleRange scales) : clock_(clock), scales_(scales) {}
@@ -89,7 +97,7 @@ class ServiceCompiler {
     Result<sluice_service> compile(const Service& service, uint32_t id) const {
         sluice_service compiled = empty(id);
         compiled.flags = static_cast<uint8_t>(
-            (service.reply_exempt ? SLUICE_SERVICE_REPLY_EXEMPT : 0) |
+            (service.reply_exempt && may_get_replies(service) ? SLUICE_SERVICE_REPLY_EXEMPT : 0) |
             (service.jail && service.jail->spoofable ? SLUICE_SERVICE_SPOOFABLE : 0));
         for (const Status& status :
              {set_masks(compiled.prefix_mask, service.prefix_ipv4, service.prefix_ipv6,

@@ -38,11 +38,8 @@ struct sluice_gate {
     __u8 rule_length[2][SLUICE_MAX_LENGTHS];
     /* line 2: 1 as long as the interface's attachment is confirmed, 0: pass everything */
     __u64 attached[SLUICE_MAX_INTERFACES];
-    /* line 3: read under a dispatcher only: generation on duty, enum sluice_handover */
-    struct {
-        __u32 generation;
-        __u32 handover;
-    } duty[SLUICE_MAX_INTERFACES];
+    /* line 3: read under a dispatcher only: generation on duty | enum sluice_handover << 32 */
+    __u64 duty[SLUICE_MAX_INTERFACES];
     /* from here: userspace only */
     struct sluice_seed seed;
     __u32 abi_version;

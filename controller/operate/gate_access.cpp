@@ -1,0 +1,122 @@
+#include "operate/gate_access.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "gate/table_list.h"
+
+namespace sluice {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kAsRoot = "run it as root: sudo sluicectl …";
+
+Error no_gate(const std::string& pin_dir) {
+    return make_error(ErrorCode::unreachable, "there is no gate in " + pin_dir,
+                      "attach one: sluicectl attach IFACE; or name another place: --pin-dir DIR");
+}
+
+std::optional<ino_t> inode_of(const std::string& path) {
+    struct stat info {};
+    return ::stat(path.c_str(), &info) == 0 ? std::optional(info.st_ino) : std::nullopt;
+}
+
+// A directory that others may not enter looks like an empty one.
+Status check_access(const std::string& pin_dir) {
+    if (::access(pin_dir.c_str(), R_OK | X_OK) == 0)
+        return {};
+    if (errno == ENOENT || errno == ENOTDIR)
+        return no_gate(pin_dir);
+    return from_errno(errno, "open " + pin_dir, std::string(kAsRoot));
+}
+
+std::vector<std::string> pin_names() {
+    std::vector<std::string> names;
+    Tables nowhere;
+    (void)visit_tables(nowhere, {}, [&](const MapShape& shape, auto&) -> Status {
+        names.emplace_back(shape.name);
+        return {};
+    });
+    for (uint32_t slot = 0; slot < SLUICE_MAX_INTERFACES; ++slot)
+        names.push_back("link_" + std::to_string(slot));
+    return names;
+}
+
+}  // namespace
+
+Result<Tables> open_gate(const std::string& pin_dir) {
+    if (const Status access = check_access(pin_dir); !access)
+        return access.error();
+    auto tables = Tables::open(pin_dir);
+    if (tables)
+        return tables;
+    if (tables.error().code == ErrorCode::not_found)
+        return no_gate(pin_dir);
+    Error error = tables.error();
+    if (error.code == ErrorCode::not_permitted && error.hint.empty())
+        error.hint = kAsRoot;
+    return error;
+}
+
+Result<WriterLock> lock_gate(const std::string& pin_dir, std::chrono::milliseconds timeout) {
+    const auto deadline = std::chrono::steady_clock::now() + timeout;
+    for (;;) {
+        const auto before = inode_of(pin_dir);
+        const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+            deadline - std::chrono::steady_clock::now());
+        auto lock = WriterLock::take(pin_dir, static_cast<int>(std::max<int64_t>(left.count(), 0)));
+        if (!lock || (before && inode_of(pin_dir) == before))
+            return lock;
+        if (!before)
+            return no_gate(pin_dir);
+    }
+}
+
+Result<WritableGate> open_gate_to_write(const std::string& pin_dir,
+                                        std::chrono::milliseconds timeout) {
+    if (const Status access = check_access(pin_dir); !access)
+        return access.error();
+    auto lock = lock_gate(pin_dir, timeout);
+    if (!lock)
+        return lock.error().code == ErrorCode::not_found ? no_gate(pin_dir) : lock.error();
+    auto tables = open_gate(pin_dir);
+    if (!tables)
+        return tables.error();
+    return WritableGate{*std::move(lock), *std::move(tables)};
+}
+
+Status remove_pins(const std::string& pin_dir) {
+    Status status;
+    for (const std::string& name : pin_names()) {
+        const std::string path = pin_dir + '/' + name;
+        if (::unlink(path.c_str()) != 0 && errno != ENOENT && status)
+            status = from_errno(errno, "remove " + path);
+    }
+    // Somebody else's pins, or the root of the file system: not ours to remove.
+    if (::rmdir(pin_dir.c_str()) != 0 && errno != ENOTEMPTY && errno != EBUSY && errno != EEXIST &&
+        errno != ENOENT && status)
+        status = from_errno(errno, "remove " + pin_dir);
+    return status;
+}
+
+std::vector<std::string> slot_names(const Tables& tables) {
+    std::vector<std::string> names;
+    for (const sluice_interface& entry : tables.interfaces.span())
+        names.emplace_back(entry.attachment == SLUICE_DETACHED
+                               ? ""
+                               : std::string(entry.name,
+                                             ::strnlen(entry.name, sizeof(entry.name))));
+    return names;
+}
+
+}  // namespace sluice

@@ -1,0 +1,34 @@
+// Opening a pinned gate: to look at it, or as its only writer.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "base/result.h"
+#include "gate/tables.h"
+
+namespace sluice {
+
+// ErrorCode::unreachable where no gate is pinned.
+Result<Tables> open_gate(const std::string& pin_dir);
+
+// The lock of a pin directory that is still there when the lock is held: whoever detached the gate
+// meanwhile has removed the directory that others were waiting for.
+Result<WriterLock> lock_gate(const std::string& pin_dir, std::chrono::milliseconds timeout);
+
+struct WritableGate {
+    WriterLock lock;
+    Tables tables;
+};
+
+// As open_gate, with everybody else kept from writing.
+Result<WritableGate> open_gate_to_write(const std::string& pin_dir,
+                                        std::chrono::milliseconds timeout);
+
+// Removes all pins of a gate, and the directory where nothing else is in it.
+Status remove_pins(const std::string& pin_dir);
+
+// Names of the interface slots, as switches call attachments by them.
+std::vector<std::string> slot_names(const Tables& tables);
+
+}  // namespace sluice
