@@ -97,7 +97,7 @@ static __always_inline int account(struct packet* p, int verdict) {
         if (is_drop)
             report(p, verdict, would, c->by_verdict[index].packets);
     }
-    return is_drop && !would ? XDP_DROP : XDP_PASS;
+    return drop_all || (is_drop && !would) ? XDP_DROP : XDP_PASS;
 }
 
 #endif

@@ -59,11 +59,11 @@ SUBPROGRAM int steer(__u32 service_row, __u32 service_id, __u64 now) {
     if (!budget || !service)
         return 0;
     const __u64 before = READ_ONCE(budget->steered_ns);
-    const __u64 elapsed = now - before;
+    const __u64 elapsed = since(now, before);
     if (elapsed < SLUICE_STEER_NS ||
         __sync_val_compare_and_swap(&budget->steered_ns, before, now) != before)
         return 0;
-    if (now - budget->rotated_ns >= SLUICE_ROTATE_NS) {
+    if (since(now, budget->rotated_ns) >= SLUICE_ROTATE_NS) {
         budget->rotated_ns = now;
         budget->rotation++;
     }
@@ -129,7 +129,7 @@ static __always_inline int check_budget(struct packet* p) {
         table_at(leases, p->f->cpu_slot * service_capacity + p->f->service_id);
     if (!budget || !lease)
         return SLUICE_pass_internal;
-    if (unlikely(p->f->now_ns - READ_ONCE(budget->steered_ns) >= SLUICE_STEER_NS))
+    if (unlikely(since(p->f->now_ns, READ_ONCE(budget->steered_ns)) >= SLUICE_STEER_NS))
         steer(service_row_of(p), p->f->service_id, p->f->now_ns);
 
     NO_UNROLL

@@ -64,7 +64,7 @@ SUBPROGRAM int clear_stale(__u32 set_index, __u64 now, __u32 cpu_slot) {
     const __u64 touched = READ_ONCE(set->touched);
     if (__sync_val_compare_and_swap(&set->touched, touched, now) != touched)
         return 0; /* somebody else is at it */
-    if (now - touched < SLUICE_SET_STALE_NS)
+    if (since(now, touched) < SLUICE_SET_STALE_NS)
         return 0;
     for (int i = 0; i < SLUICE_SET_WORDS; i++)
         WRITE_ONCE(set->word[i], 0);
@@ -74,7 +74,7 @@ SUBPROGRAM int clear_stale(__u32 set_index, __u64 now, __u32 cpu_slot) {
 
 static __always_inline struct sluice_source_set* visit_set(struct packet* p, __u32 index) {
     struct sluice_source_set* set = table_at(sources, index & source_set_mask);
-    if (set && unlikely(p->f->now_ns - READ_ONCE(set->touched) > SLUICE_TOUCH_NS))
+    if (set && unlikely(since(p->f->now_ns, READ_ONCE(set->touched)) > SLUICE_TOUCH_NS))
         clear_stale(index, p->f->now_ns, p->f->cpu_slot);
     return set;
 }

@@ -105,6 +105,11 @@ static __always_inline __u64 exact_now(struct packet* p) {
     return p->f->now_ns;
 }
 
+/* Time since `then`. Another packet may have read a finer clock: what lies ahead is just now. */
+static __always_inline __u64 since(__u64 now, __u64 then) {
+    return now > then ? now - then : 0;
+}
+
 /* A switch word's value; the clock is asked only where a deadline is set. */
 static __always_inline __u32 switch_value(struct packet* p, __u64 word) {
     if (likely(!sluice_switch_deadline(word)))

@@ -6,6 +6,9 @@
 #include "modes.h"
 #include "packet.h"
 
+/* Longer than any window that a policy may have, in window units. */
+#define LONGEST_WINDOW ((__u32)(2 * SLUICE_MAX_WINDOW_NS >> SLUICE_WINDOW_SHIFT))
+
 static __always_inline __u32 window_set(__u64 key) { return (__u32)(key >> 32) & window_set_mask; }
 
 static __always_inline __u32 window_time(__u64 now_ns) {
@@ -13,11 +16,15 @@ static __always_inline __u32 window_time(__u64 now_ns) {
     return time ? time : 1; /* 0 means free */
 }
 
+static __always_inline __u32 window_age(__u32 time, __u32 at) {
+    return (__s32)(time - at) > 0 ? time - at : 0;
+}
+
 /* Log: the window is full while the N-th last admission is still in it. */
 static __always_inline __u32 is_log_full(const struct sluice_window* w, __u32 time, __u32 length,
                                          __u32 limit) {
     const __u32 at = READ_ONCE(w->slot[(READ_ONCE(w->head) - limit) % SLUICE_WINDOW_SLOTS]);
-    return at && time - at < length;
+    return at && window_age(time, at) < length;
 }
 
 /* A cell's count where its epoch is one of the last 16, else 0; without a branch, whose two ways
@@ -54,10 +61,10 @@ SUBPROGRAM __u32 is_window_full(__u32 service_row, __u64 key, __u32 limit, __u64
     const __u32 time = window_time(now);
     const __u32 index = find_window(set, key);
 
-    if (index >= SLUICE_WINDOWS_PER_SET || now - READ_ONCE(set->touched) > SLUICE_SET_STALE_NS)
+    if (index >= SLUICE_WINDOWS_PER_SET || since(now, READ_ONCE(set->touched)) > SLUICE_SET_STALE_NS)
         return 0;
     const struct sluice_window* w = &set->window[index];
-    if (time - READ_ONCE(w->newest) >= window->length)
+    if (window_age(time, READ_ONCE(w->newest)) >= window->length)
         return 0;
     if (window->cell_ns)
         return count_cells(w, (__u32)(now / window->cell_ns)) >= limit;
@@ -81,7 +88,7 @@ static __always_inline __u32 claim_window(struct sluice_window_set* set, __u64 k
     __u32 best_age = 0;
     index = 0;
     for (__u32 i = 0; i < SLUICE_WINDOWS_PER_SET; i++) {
-        const __u32 age = set->window[i].key ? time - set->window[i].newest : ~0u;
+        const __u32 age = set->window[i].key ? window_age(time, set->window[i].newest) : ~0u;
         if (age >= best_age) {
             best_age = age;
             index = i;
@@ -109,8 +116,10 @@ SUBPROGRAM __u32 admit_to_window(__u32 service_row, __u64 key, __u32 limit, __u6
     __u32 evicted = 0, admitted = 0;
 
     bpf_spin_lock(&set->lock);
-    if (now - set->touched > SLUICE_SET_STALE_NS)
-        for (int i = 0; i < SLUICE_WINDOWS_PER_SET; i++)
+    /* What is over must be gone before its 32-bit times could be taken for new ones. */
+    const __u32 all = since(now, set->touched) > SLUICE_SET_STALE_NS;
+    for (int i = 0; i < SLUICE_WINDOWS_PER_SET; i++)
+        if (all || window_age(time, set->window[i].newest) > LONGEST_WINDOW)
             clear_window(&set->window[i], 0, 0);
     set->touched = now;
 
@@ -119,7 +128,7 @@ SUBPROGRAM __u32 admit_to_window(__u32 service_row, __u64 key, __u32 limit, __u6
         index = 0;
     struct sluice_window* w = &set->window[index];
     /* All of it is over, or was counted in another way by another policy. */
-    if (time - w->newest >= length || (w->head & SLUICE_WINDOW_CELLS) != head)
+    if (window_age(time, w->newest) >= length || (w->head & SLUICE_WINDOW_CELLS) != head)
         clear_window(w, key, head);
     if (head) {
         for (__u32 i = 0; i < SLUICE_WINDOW_SLOTS; i++)
