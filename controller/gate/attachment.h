@@ -30,7 +30,7 @@ struct Attachment {
     uint32_t program_id = 0;
     bool lost = false;     // somebody took it off, or another program is there now
     bool expired = false;  // not confirmed in time: passes everything
-    std::vector<std::string> warnings;  // for people, each with its mend
+    std::vector<std::string> warnings = {};  // for people, each with its mend
 };
 
 // Attaches the gate of `tables`, or replaces the program where it is attached already: atomically,

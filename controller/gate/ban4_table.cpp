@@ -138,8 +138,8 @@ Status Ban4Table::set(uint32_t address, uint64_t until) {
             write_until(line, static_cast<unsigned>(slot), until);
             return {};
         }
-        const bool spilled = (filter_[index] & SLUICE_FILTER_OVERFLOW) != 0 &&
-                             overflow_.find(address).has_value();
+        const bool spilled =
+            (filter_[index] & SLUICE_FILTER_OVERFLOW) != 0 && overflow_.find(address).has_value();
         if (const int slot = free_slot(line); slot >= 0) {
             if (!spilled)
                 count(1);
@@ -229,17 +229,16 @@ Result<Ban4Table::Prepared> Ban4Table::prepare(std::span<const Ban4> bans, uint3
     }
     // Until the old half is out of use, what spilled from it stays beside what spills now.
     std::unordered_set<uint32_t> together(prepared.spilled.begin(), prepared.spilled.end());
-    const auto read = overflow_.for_each([&](uint32_t address, uint64_t) {
-        together.insert(address);
-    });
+    const auto read =
+        overflow_.for_each([&](uint32_t address, uint64_t) { together.insert(address); });
     if (!read)
         return read.error();
     if (together.size() > overflow_.capacity())
-        return failed("the table of exact IPv4 bans has no room for " +
-                          std::to_string(bans.size()) + " bans (ban4_lines: " +
-                          std::to_string(view_.capacity()) + " lines, ban4_overflow: " +
-                          std::to_string(overflow_.capacity()) + " entries)",
-                      "remove bans, or attach anew with larger tables");
+        return failed(
+            "the table of exact IPv4 bans has no room for " + std::to_string(bans.size()) +
+                " bans (ban4_lines: " + std::to_string(view_.capacity()) +
+                " lines, ban4_overflow: " + std::to_string(overflow_.capacity()) + " entries)",
+            "remove bans, or attach anew with larger tables");
     return prepared;
 }
 

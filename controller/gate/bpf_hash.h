@@ -99,8 +99,7 @@ class BpfHash {
 
     Status why(int error_number) const {
         if (error_number == E2BIG)
-            return failed("table " + name_ + " is full (" + std::to_string(capacity_) +
-                              " entries)",
+            return failed("table " + name_ + " is full (" + std::to_string(capacity_) + " entries)",
                           "remove entries, or attach anew with larger tables");
         return from_errno(error_number, "write table " + name_);
     }

@@ -21,7 +21,9 @@ constexpr std::array<CounterText, SLUICE_COUNTERS> kTexts = {{
 }};
 
 // The packet path adds to them meanwhile; each is a whole number at any time.
-uint64_t peek(const __u64& counter) { return __atomic_load_n(&counter, __ATOMIC_RELAXED); }
+uint64_t peek(const __u64& counter) {
+    return __atomic_load_n(&counter, __ATOMIC_RELAXED);
+}
 
 uint64_t live_words(const sluice_source_set& set, uint64_t now_ns) {
     const uint64_t touched = peek(set.touched);
@@ -38,8 +40,12 @@ uint64_t live_words(const sluice_source_set& set, uint64_t now_ns) {
 
 }  // namespace
 
-std::string_view counter_name(uint32_t index) { return kTexts[index].name; }
-std::string_view counter_meaning(uint32_t index) { return kTexts[index].meaning; }
+std::string_view counter_name(uint32_t index) {
+    return kTexts[index].name;
+}
+std::string_view counter_meaning(uint32_t index) {
+    return kTexts[index].meaning;
+}
 
 CounterKind counter_kind(uint32_t index) {
     if (index < SLUICE_FIRST_DROP)

@@ -22,8 +22,8 @@ enum class CounterKind { passed, dropped, would_drop };
 CounterKind counter_kind(uint32_t index);
 
 struct CounterFilter {
-    std::optional<uint32_t> service;         // stable id
-    std::optional<uint32_t> interface_slot;
+    std::optional<uint32_t> service{};  // stable id
+    std::optional<uint32_t> interface_slot{};
 };
 Counters read_counters(const Tables& tables, const CounterFilter& filter = {});
 

@@ -74,12 +74,17 @@ Listing::Listing(const Tables& tables)
 // --- lists -------------------------------------------------------------------------------------
 
 Status Listing::begin() {
-    for (uint32_t list = 0; list < SLUICE_MAX_LISTS; ++list) {
-        sluice_list_name name{};
-        if (bpf_map_lookup_elem(tables_->list_names.fd(), &list, &name) != 0)
-            return from_errno(errno, "read table list_names");
-        names_[list].assign(name.name, ::strnlen(name.name, sizeof(name.name)));
-    }
+    std::array<uint32_t, SLUICE_MAX_LISTS> keys{};
+    std::array<sluice_list_name, SLUICE_MAX_LISTS> names{};
+    uint32_t position = 0;
+    uint32_t count = SLUICE_MAX_LISTS;
+    if (bpf_map_lookup_batch(tables_->list_names.fd(), nullptr, &position, keys.data(),
+                             names.data(), &count, nullptr) != 0 &&
+        errno != ENOENT)
+        return from_errno(errno, "read table list_names");
+    for (uint32_t list = 0; list < SLUICE_MAX_LISTS; ++list)
+        names_[list].assign(names[list].name,
+                            ::strnlen(names[list].name, sizeof(names[list].name)));
     return {};
 }
 
@@ -172,7 +177,9 @@ Result<std::vector<Member>> Listing::all() const {
     return found;
 }
 
-Status Listing::put(const Member& member) { return entries_.put(member.key, member.entry); }
+Status Listing::put(const Member& member) {
+    return entries_.put(member.key, member.entry);
+}
 
 Status Listing::put_all(std::span<const Member> members, std::span<const Member> before) {
     std::vector<sluice_listing_key> keys;
@@ -221,10 +228,8 @@ std::optional<uint32_t> Listing::put_note(const sluice_note& note) {
 
 void Listing::drop_unused_notes() {
     std::unordered_set<uint32_t> used;
-    const auto read =
-        entries_.for_each([&](const sluice_listing_key&, const sluice_listing& entry) {
-            used.insert(entry.note);
-        });
+    const auto read = entries_.for_each(
+        [&](const sluice_listing_key&, const sluice_listing& entry) { used.insert(entry.note); });
     std::vector<uint32_t> unused;
     const auto notes = notes_.for_each([&](uint32_t key, const sluice_note&) {
         if (!used.contains(key))

@@ -63,8 +63,8 @@ Range range_of(const RuleKey& key) {
 }
 
 sluice_code get(const sluice_code_line& line, uint32_t position) {
-    const uint64_t word = __atomic_load_n(&line.word[position / SLUICE_CODES_PER_WORD % 8],
-                                          __ATOMIC_RELAXED);
+    const uint64_t word =
+        __atomic_load_n(&line.word[position / SLUICE_CODES_PER_WORD % 8], __ATOMIC_RELAXED);
     return static_cast<sluice_code>(word >> (position % SLUICE_CODES_PER_WORD * 2) & 3);
 }
 
@@ -93,6 +93,16 @@ void TouchedNetworks::add(const RuleKey& key) {
         bits_.set(wide);
 }
 
+bool TouchedNetworks::meets(const RuleKey& key) const {
+    if (key.family() != Family::ipv4)
+        return false;
+    const auto [first, last, covers] = range_of(key);
+    for (uint32_t wide = first >> 8; wide <= last >> 8; ++wide)
+        if (bits_.test(wide))
+            return true;
+    return false;
+}
+
 sluice_code PrefixCodes::code(uint32_t address) const {
     const auto codes = tables_->prefix_codes.span();
     const uint32_t wide = address >> 16;
@@ -102,7 +112,8 @@ sluice_code PrefixCodes::code(uint32_t address) const {
     return get(codes[SLUICE_SUMMARY_LINES + network / kNetworksPerWide], network);
 }
 
-void PrefixCodes::recompute(const TouchedNetworks& touched, std::span<const RuleRow> rules) const {
+void PrefixCodes::recompute(const TouchedNetworks& touched, std::span<const RuleRow> rules,
+                            bool any_rule) const {
     const auto codes = tables_->prefix_codes.span();
     // 16 MiB, of which only the touched pages ever exist.
     const std::unique_ptr<uint8_t, decltype(&std::free)> memory(
@@ -115,14 +126,10 @@ void PrefixCodes::recompute(const TouchedNetworks& touched, std::span<const Rule
         return all;
     }();
 
-    bool any_rule = false;
     std::bitset<kWideNetworks> ruled;
     for (const auto& row : rules) {
-        if (row.key.family() != Family::ipv4)
+        if (row.key.family() != Family::ipv4 || facts == nullptr)
             continue;
-        any_rule = true;
-        if (facts == nullptr)
-            break;
         const auto [first, last, covers] = range_of(row.key);
         const uint8_t learned = facts_of(row.value, covers);
         for (uint32_t wide = first >> 8; wide <= last >> 8; ++wide) {
@@ -141,8 +148,8 @@ void PrefixCodes::recompute(const TouchedNetworks& touched, std::span<const Rule
         __atomic_store_n(&used, 1U, __ATOMIC_RELEASE);
     for (uint32_t wide = 0; wide < kWideNetworks; ++wide) {
         const auto& summary = codes[wide / kNetworksPerWide];
-        if (!touched.contains(wide) || (facts != nullptr && !ruled.test(wide) &&
-                                        get(summary, wide) == SLUICE_CODE_NONE))
+        if (!touched.contains(wide) ||
+            (facts != nullptr && !ruled.test(wide) && get(summary, wide) == SLUICE_CODE_NONE))
             continue;
         const uint8_t* const known =
             facts == nullptr ? unknown.data() : facts + size_t{wide} * kNetworksPerWide;

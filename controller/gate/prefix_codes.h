@@ -18,6 +18,8 @@ class TouchedNetworks {
     // Does nothing for IPv6.
     void add(const RuleKey& key);
     void add_all() { bits_.set(); }
+    // Whether the rule lies in one of them or covers it; never for IPv6.
+    [[nodiscard]] bool meets(const RuleKey& key) const;
     [[nodiscard]] bool any() const { return bits_.any(); }
     [[nodiscard]] bool contains(size_t network) const { return bits_[network]; }
     void clear() { bits_.reset(); }
@@ -33,8 +35,9 @@ class PrefixCodes {
     // The code of an address as the packet path finds it.
     [[nodiscard]] sluice_code code(uint32_t address) const;
 
-    // Computes the codes of the touched networks from all live IPv4 rules.
-    void recompute(const TouchedNetworks& touched, std::span<const RuleRow> rules) const;
+    // Computes the codes of the touched networks from all live rules that meet them. `any` says
+    // whether there are IPv4 rules at all.
+    void recompute(const TouchedNetworks& touched, std::span<const RuleRow> rules, bool any) const;
 
   private:
     const Tables* tables_;

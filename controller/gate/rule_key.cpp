@@ -25,7 +25,9 @@ RuleKey RuleKey::of(const Prefix& prefix) {
     return {to_sluice(prefix.address()), prefix.length() + (ipv4 ? kMappedBits : 0)};
 }
 
-RuleKey RuleKey::of_ipv4(uint32_t address) { return {{0, SLUICE_IPV4_LOW | address}, kBits}; }
+RuleKey RuleKey::of_ipv4(uint32_t address) {
+    return {{0, SLUICE_IPV4_LOW | address}, kBits};
+}
 
 RuleKey RuleKey::of_entry(const sluice_rule_entry& entry) {
     const uint32_t length = sluice_rule_length(entry.value);
@@ -51,7 +53,9 @@ bool RuleKey::contains(const RuleKey& other) const {
     return cut.high == network.high && cut.low == network.low;
 }
 
-sluice_address to_sluice(const IpAddress& address) { return {address.high64(), address.low64()}; }
+sluice_address to_sluice(const IpAddress& address) {
+    return {address.high64(), address.low64()};
+}
 
 uint64_t until_from_ns(uint64_t ns) {
     return ns == SLUICE_NEVER ? SLUICE_UNTIL_PERMANENT : sluice_deadline_from_ns(ns);

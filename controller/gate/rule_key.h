@@ -54,7 +54,9 @@ inline bool is_live(uint64_t until, uint64_t now_ns) {
 }
 
 // The part of a rule's value that tells it from other rules of the same prefix.
-inline uint64_t rule_identity(uint64_t value) { return value >> SLUICE_UNTIL_BITS; }
+inline uint64_t rule_identity(uint64_t value) {
+    return value >> SLUICE_UNTIL_BITS;
+}
 
 // An exact IPv4 ban without FORCED has a table of its own.
 inline bool is_plain_ban(const RuleKey& key, uint64_t value) {

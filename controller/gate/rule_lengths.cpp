@@ -7,7 +7,9 @@ namespace sluice {
 
 namespace {
 
-unsigned index_of(Family family) { return family == Family::ipv4 ? 0 : 1; }
+unsigned index_of(Family family) {
+    return family == Family::ipv4 ? 0 : 1;
+}
 
 void store(uint8_t& where, size_t value) {
     __atomic_store_n(&where, static_cast<uint8_t>(value), __ATOMIC_RELEASE);

@@ -19,7 +19,9 @@ void store(Word& where, uint64_t value) {
     __atomic_store_n(&where, value, __ATOMIC_RELEASE);
 }
 
-sluice_overflow_key overflow_key(const RuleKey& key) { return {key.network, key.length, 0}; }
+sluice_overflow_key overflow_key(const RuleKey& key) {
+    return {key.network, key.length, 0};
+}
 
 bool is_entry_of(const sluice_rule_entry& entry, const RuleKey& key) {
     return entry.value != 0 && entry.network == key.line_network() &&
@@ -74,11 +76,11 @@ bool RuleTable::fits(const RuleKey& key, uint32_t index, size_t count) const {
     if (!key.fits_line())
         return false;
     const uint64_t now = gate_now_ns(*tables_);
-    const auto usable = std::count_if(
-        std::begin(lines_[index].entry), std::end(lines_[index].entry), [&](const auto& entry) {
-            return entry.value == 0 || is_entry_of(entry, key) ||
-                   !is_live(sluice_rule_until(entry.value), now);
-        });
+    const auto usable = std::count_if(std::begin(lines_[index].entry),
+                                      std::end(lines_[index].entry), [&](const auto& entry) {
+                                          return entry.value == 0 || is_entry_of(entry, key) ||
+                                                 !is_live(sluice_rule_until(entry.value), now);
+                                      });
     return count <= static_cast<size_t>(usable);
 }
 
@@ -282,11 +284,10 @@ Status RuleTable::commit(const Prepared& prepared) {
     const std::set<sluice_overflow_key, KeyOrder> spilled(prepared.spilled.begin(),
                                                           prepared.spilled.end());
     std::vector<sluice_overflow_key> stale;
-    auto ready =
-        overflow_.for_each([&](const sluice_overflow_key& key, const sluice_overflow&) {
-            if (!spilled.contains(key))
-                stale.push_back(key);
-        });
+    auto ready = overflow_.for_each([&](const sluice_overflow_key& key, const sluice_overflow&) {
+        if (!spilled.contains(key))
+            stale.push_back(key);
+    });
     if (ready)
         ready = overflow_.put_all(prepared.spilled, prepared.spilled_values);
     if (!ready)
@@ -299,6 +300,8 @@ Status RuleTable::commit(const Prepared& prepared) {
     return {};
 }
 
-uint64_t RuleTable::capacity() const { return uint64_t{view_.capacity()} * SLUICE_RULE_SLOTS; }
+uint64_t RuleTable::capacity() const {
+    return uint64_t{view_.capacity()} * SLUICE_RULE_SLOTS;
+}
 
 }  // namespace sluice

@@ -12,7 +12,9 @@ constexpr uint32_t kSweptLines = 1024;
 // And how many operations share one look through the overflow.
 constexpr uint32_t kOverflowTurn = 16;
 
-size_t family_index(const RuleKey& key) { return key.family() == Family::ipv4 ? 0 : 1; }
+size_t family_index(const RuleKey& key) {
+    return key.family() == Family::ipv4 ? 0 : 1;
+}
 
 }  // namespace
 
@@ -83,13 +85,13 @@ Status RuleTables::finish() {
         if (!is_live(sluice_rule_until(value), now))
             return;
         lengths[family_index(key)].set(key.length);
-        if (key.family() == Family::ipv4)
+        if (touched_.meets(key))
             rows.push_back({key, value});
     });
     if (!read)
         return read;
     if (touched_.any())
-        codes_.recompute(touched_, rows);
+        codes_.recompute(touched_, rows, lengths[0].any());
     touched_.clear();
     rules_changed_ = false;
     if (auto kept = lengths_.keep_only(Family::ipv4, lengths[0]); !kept)
@@ -102,8 +104,8 @@ Result<RuleTables::Prepared> RuleTables::prepare(std::span<const RuleRow> rows) 
     std::vector<Ban4> bans;
     for (const auto& row : rows) {
         if (is_plain_ban(row.key, row.value)) {
-            bans.push_back({static_cast<uint32_t>(row.key.network.low),
-                            sluice_rule_until(row.value)});
+            bans.push_back(
+                {static_cast<uint32_t>(row.key.network.low), sluice_rule_until(row.value)});
         } else {
             prepared.rows.push_back(row);
             prepared.lengths[family_index(row.key)].set(row.key.length);

@@ -1,9 +1,9 @@
 // What SourceRules does to many prefixes at once.
 #include <algorithm>
 #include <ctime>
-#include <set>
-#include <tuple>
+#include <iterator>
 
+#include "gate/prefix_set.h"
 #include "gate/source_rules.h"
 
 namespace sluice {
@@ -12,33 +12,6 @@ namespace {
 
 // Up to here each prefix is changed in its place; beyond, building the tables anew is cheaper.
 constexpr size_t kOneByOne = 2048;
-
-// Prefixes of one kind, to be asked whether they contain another one.
-class PrefixSet {
-  public:
-    void add(const RuleKey& key) {
-        keys_.insert(order(key));
-        lengths_[key.family() == Family::ipv4 ? 0 : 1].set(key.length);
-    }
-    [[nodiscard]] bool covers(const RuleKey& key) const {
-        const auto& lengths = lengths_[key.family() == Family::ipv4 ? 0 : 1];
-        if (lengths.none())
-            return false;
-        for (uint32_t length = 0; length <= key.length; ++length)
-            if (lengths.test(length) &&
-                keys_.contains(order({sluice_network(key.network, length), length})))
-                return true;
-        return false;
-    }
-
-  private:
-    using Order = std::tuple<uint64_t, uint64_t, uint32_t>;
-    static Order order(const RuleKey& key) {
-        return {key.network.high, key.network.low, key.length};
-    }
-    std::set<Order> keys_;
-    std::array<LengthSet, 2> lengths_;
-};
 
 unsigned flags_of(const RuleEntry& entry, bool forced) {
     unsigned flags = static_cast<unsigned>(entry.kind);
@@ -151,8 +124,8 @@ Status SourceRules::refuse_guarded(std::vector<Member>& members, ImportOutcome& 
             return false;
         const auto key = member.rule_key();
         const bool is_allowed = allowed.covers(key);
-        const bool is_guarded = !is_allowed && guarded.covers(key) &&
-                                (member.entry.flags & SLUICE_RULE_FORCED) == 0;
+        const bool is_guarded =
+            !is_allowed && guarded.covers(key) && (member.entry.flags & SLUICE_RULE_FORCED) == 0;
         outcome.allowed += is_allowed ? 1 : 0;
         outcome.protected_ += is_guarded ? 1 : 0;
         if ((is_allowed || is_guarded) && !outcome.first_refused)
@@ -160,6 +133,13 @@ Status SourceRules::refuse_guarded(std::vector<Member>& members, ImportOutcome& 
         return is_allowed || is_guarded;
     });
     return {};
+}
+
+Result<std::vector<Member>> SourceRules::sorted_listing() const {
+    auto members = listing_.all();
+    if (members)
+        std::sort(members->begin(), members->end());
+    return members;
 }
 
 Status SourceRules::apply_one_by_one(const Change& change) {
@@ -189,29 +169,24 @@ Status SourceRules::apply_one_by_one(const Change& change) {
     return finish();
 }
 
-Status SourceRules::apply_together(const Change& change) {
+Status SourceRules::apply_together(std::span<const Member> listed, const Change& change) {
     const uint64_t now = gate_now_ns(*tables_);
-    auto members = listing_.all();
-    if (!members)
-        return members.error();
     std::vector<Member> expired;
-    for (const auto& member : *members)
+    for (const auto& member : listed)
         if (!member.live(now))
             expired.push_back(member);
-    std::sort(members->begin(), members->end());
 
     // The listing as it will be: what stays, and what is put.
     std::vector<Member> wanted;
-    wanted.reserve(members->size() + change.put.size());
+    wanted.reserve(listed.size() + change.put.size());
     auto put = change.put.begin();
     auto erase = change.erase.begin();
-    for (const auto& member : *members) {
+    for (const auto& member : listed) {
         while (put != change.put.end() && *put < member)
             wanted.push_back(*put++);
         while (erase != change.erase.end() && *erase < member)
             ++erase;
-        const bool replaced =
-            put != change.put.end() && Member::compare(*put, member) == 0;
+        const bool replaced = put != change.put.end() && Member::compare(*put, member) == 0;
         const bool erased = erase != change.erase.end() && Member::compare(*erase, member) == 0;
         if (!replaced && !erased && member.live(now))
             wanted.push_back(member);
@@ -240,9 +215,9 @@ Status SourceRules::apply_together(const Change& change) {
     // Room first. Until the tables are published, the packet path knows nothing of this.
     listing_.erase_all(expired);
     listing_.erase_all(change.erase);
-    if (auto listed = listing_.put_all(change.put, change.before); !listed) {
+    if (auto put_all = listing_.put_all(change.put, change.before); !put_all) {
         (void)listing_.put_all(change.erase, {});
-        return listed;
+        return put_all;
     }
     if (auto published = rules_.commit(*prepared); !published)
         return published;
@@ -262,31 +237,46 @@ Result<ImportOutcome> SourceRules::import(std::string_view list, std::span<const
     if (!members)
         return members.error();
 
+    // Many are compared with the whole listing, read once.
+    const bool together = members->size() > kOneByOne;
+    auto listed = together ? sorted_listing() : Result(std::vector<Member>{});
+    if (!listed)
+        return listed.error();
+    auto position = listed->begin();
+    const auto find_old = [&](const Member& member) -> std::optional<sluice_listing> {
+        if (!together)
+            return listing_.find(member.key);
+        while (position != listed->end() && *position < member)
+            ++position;
+        if (position == listed->end() || Member::compare(*position, member) != 0)
+            return std::nullopt;
+        return position->entry;
+    };
+
     const uint64_t now = gate_now_ns(*tables_);
     Change change;
     for (auto& member : *members) {
-        const auto old = listing_.find(member.key);
+        const auto old = find_old(member);
         const bool stood = old && Member{member.key, *old}.live(now);
-        if (old)
-            change.before.push_back({member.key, *old});
         if (stood && member.kind() == RuleKind::ban) {
             member.entry.until_ns = std::max(member.entry.until_ns, old->until_ns);
             member.entry.flags |= old->flags;
         }
-        if (stood)
-            member.entry.since_s = old->since_s;
         if (stood && says_the_same(*old, member.entry)) {
-            change.before.pop_back();
             ++outcome.unchanged;
             continue;
         }
+        if (stood)
+            member.entry.since_s = old->since_s;
+        if (old)
+            change.before.push_back({member.key, *old});
         ++(stood ? outcome.changed : outcome.added);
         change.put.push_back(member);
     }
     if (change.put.empty())
         return outcome;
-    auto applied =
-        change.put.size() <= kOneByOne ? apply_one_by_one(change) : apply_together(change);
+    const auto applied = together ? apply_together(*listed, change)
+                                  : with_room([&] { return apply_one_by_one(change); });
     if (!applied)
         return applied.error();
     return outcome;
@@ -304,19 +294,20 @@ Result<ImportOutcome> SourceRules::replace_list(std::string_view list,
     auto members = take_entries(*id, entries, request, outcome);
     if (!members)
         return members.error();
-    auto old = listing_.all();
-    if (!old)
-        return old.error();
-    std::erase_if(*old, [&](const Member& member) { return member.key.list != *id; });
-    std::sort(old->begin(), old->end());
+    const auto listed = sorted_listing();
+    if (!listed)
+        return listed.error();
+    std::vector<Member> old;
+    std::copy_if(listed->begin(), listed->end(), std::back_inserter(old),
+                 [&](const Member& member) { return member.key.list == *id; });
 
     const uint64_t now = gate_now_ns(*tables_);
     Change change;
-    auto position = old->begin();
+    auto position = old.begin();
     for (auto& member : *members) {
-        for (; position != old->end() && *position < member; ++position)
+        for (; position != old.end() && *position < member; ++position)
             change.erase.push_back(*position);
-        if (position == old->end() || Member::compare(*position, member) != 0) {
+        if (position == old.end() || Member::compare(*position, member) != 0) {
             ++outcome.added;
             change.put.push_back(member);
             continue;
@@ -333,13 +324,13 @@ Result<ImportOutcome> SourceRules::replace_list(std::string_view list,
         }
         ++position;
     }
-    change.erase.insert(change.erase.end(), position, old->end());
+    change.erase.insert(change.erase.end(), position, old.end());
     outcome.removed = static_cast<size_t>(
         std::count_if(change.erase.begin(), change.erase.end(),
                       [now](const Member& member) { return member.live(now); }));
     if (change.put.empty() && change.erase.empty())
         return outcome;
-    if (auto applied = apply_together(change); !applied)
+    if (auto applied = apply_together(*listed, change); !applied)
         return applied.error();
     return outcome;
 }
@@ -350,23 +341,22 @@ Result<size_t> SourceRules::flush(std::string_view list) {
     const auto id = listing_.find_list(list);
     if (!id)
         return size_t{0};
-    auto members = listing_.all();
-    if (!members)
-        return members.error();
+    const auto listed = sorted_listing();
+    if (!listed)
+        return listed.error();
     const uint64_t now = gate_now_ns(*tables_);
-    std::erase_if(*members, [&](const Member& member) {
-        return member.key.list != *id || member.kind() != RuleKind::ban;
-    });
-    std::sort(members->begin(), members->end());
-    const auto live = static_cast<size_t>(
-        std::count_if(members->begin(), members->end(),
-                      [now](const Member& member) { return member.live(now); }));
     Change change;
-    change.erase = std::move(*members);
+    size_t live = 0;
+    for (const auto& member : *listed) {
+        if (member.key.list != *id || member.kind() != RuleKind::ban)
+            continue;
+        change.erase.push_back(member);
+        live += member.live(now) ? 1 : 0;
+    }
     if (change.erase.empty())
-        return size_t{0};
-    auto applied =
-        change.erase.size() <= kOneByOne ? apply_one_by_one(change) : apply_together(change);
+        return live;
+    auto applied = change.erase.size() > kOneByOne ? apply_together(*listed, change)
+                                                   : apply_one_by_one(change);
     if (!applied)
         return applied.error();
     return live;
@@ -375,7 +365,10 @@ Result<size_t> SourceRules::flush(std::string_view list) {
 Status SourceRules::rebuild() {
     if (auto begun = begin(); !begun)
         return begun;
-    return apply_together({});
+    const auto listed = sorted_listing();
+    if (!listed)
+        return listed.error();
+    return apply_together(*listed, {});
 }
 
 }  // namespace sluice

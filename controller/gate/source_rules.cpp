@@ -15,7 +15,9 @@ constexpr size_t kSweptAtOnce = 256;
 constexpr unsigned kWidestIpv4 = 8;   // the largest block that was ever handed out
 constexpr unsigned kWidestIpv6 = 19;  // the same for IPv6
 
-std::string_view noun(RuleKind kind) { return kind == RuleKind::allow ? "allow" : "ban"; }
+std::string_view noun(RuleKind kind) {
+    return kind == RuleKind::allow ? "allow" : "ban";
+}
 
 }  // namespace
 
@@ -153,21 +155,33 @@ Result<RuleOutcome> SourceRules::add(const Prefix& prefix, const Word& word) {
     member.entry.note = outcome.kept_longer ? old->note : listing_.note(word.actor, word.reason);
     outcome.until_ns = member.entry.until_ns;
 
-    if (auto put = listing_.put(member); !put)
-        return put.error();
-    const auto key = RuleKey::of(prefix);
-    if (const auto settled = settle(key); !settled) {
-        if (old)
-            (void)listing_.put({member.key, *old});
-        else
-            listing_.erase(member);
-        (void)settle(key);
-        (void)finish();
-        return settled.error();
-    }
+    const auto done = with_room([&]() -> Status {
+        if (auto put = listing_.put(member); !put)
+            return put;
+        const auto key = RuleKey::of(prefix);
+        auto settled = settle(key);
+        if (!settled) {
+            if (old)
+                (void)listing_.put({member.key, *old});
+            else
+                listing_.erase(member);
+            (void)settle(key);
+        }
+        return settled;
+    });
     if (auto finished = finish(); !finished)
         return finished.error();
+    if (!done)
+        return done.error();
     return outcome;
+}
+
+Status SourceRules::with_room(const std::function<Status()>& change) {
+    auto done = change();
+    if (done)
+        return done;
+    const auto dropped = drop_expired();
+    return dropped && *dropped > 0 ? change() : done;
 }
 
 std::optional<SourceRules::Cover> SourceRules::cover_of(const RuleKey& key, uint32_t flags) const {
@@ -216,8 +230,8 @@ Result<RuleOutcome> SourceRules::ban(const Prefix& prefix, const BanRequest& req
     if (auto sound = check_ban(prefix, request.forced); !sound)
         return sound.error();
     const unsigned flags = SLUICE_RULE_BAN | (request.forced ? SLUICE_RULE_FORCED : 0U);
-    return add(prefix, {request.list, RuleKind::ban, request.ttl, flags, 0, request.actor,
-                        request.reason});
+    return add(prefix,
+               {request.list, RuleKind::ban, request.ttl, flags, 0, request.actor, request.reason});
 }
 
 Result<RuleOutcome> SourceRules::allow(const Prefix& prefix, const AllowRequest& request) {
@@ -295,10 +309,11 @@ Result<RemovalOutcome> SourceRules::remove(const Prefix& prefix, RuleKind kind,
     if (!list && cover && cover->key.length < key.length)
         return failed(prefix.to_string() + " lies in " + cover->key.prefix().to_string() +
                           ", which would go on holding",
-                      kind == RuleKind::ban
-                          ? "unban " + cover->key.prefix().to_string() + ", or let this part pass: "
-                                "sluicectl allow " + prefix.to_string()
-                          : "unallow " + cover->key.prefix().to_string());
+                      kind == RuleKind::ban ? "unban " + cover->key.prefix().to_string() +
+                                                  ", or let this part pass: "
+                                                  "sluicectl allow " +
+                                                  prefix.to_string()
+                                            : "unallow " + cover->key.prefix().to_string());
 
     std::vector<RuleKey> inside = {key};
     const auto collect = [&](const RuleKey& other, uint64_t value) {
@@ -327,8 +342,8 @@ Result<RemovalOutcome> SourceRules::remove(const Prefix& prefix, RuleKind kind,
 
     if (const auto still = cover_of(key, flag))
         outcome.still_under = still->key.prefix();
-    outcome.by_hand = kind == RuleKind::ban && prefix.is_host() &&
-                      banned_by_hand(prefix.address()).has_value();
+    outcome.by_hand =
+        kind == RuleKind::ban && prefix.is_host() && banned_by_hand(prefix.address()).has_value();
     if (outcome.removed > 0)
         return outcome;
 
@@ -346,9 +361,7 @@ Result<RemovalOutcome> SourceRules::remove(const Prefix& prefix, RuleKind kind,
                       hint);
 }
 
-Result<size_t> SourceRules::sweep() {
-    if (auto begun = begin(); !begun)
-        return begun.error();
+Result<size_t> SourceRules::drop_expired() {
     const uint64_t now = gate_now_ns(*tables_);
     const auto members = listing_.all();
     if (!members)
@@ -360,9 +373,16 @@ Result<size_t> SourceRules::sweep() {
     for (const auto& key : expired)
         if (auto settled = settle(key); !settled)
             return settled.error();
+    return expired.size();
+}
+
+Result<size_t> SourceRules::sweep() {
+    if (auto begun = begin(); !begun)
+        return begun.error();
+    auto dropped = drop_expired();
     if (auto finished = finish(); !finished)
         return finished.error();
-    return expired.size();
+    return dropped;
 }
 
 }  // namespace sluice

@@ -26,35 +26,35 @@ constexpr std::string_view kOperatorList = "operator";
 constexpr std::string_view kPolicyList = "policy";
 
 struct BanRequest {
-    Ttl ttl;
+    Ttl ttl{};
     std::string list{kOperatorList};
-    std::string reason;
-    std::string actor;
+    std::string reason{};
+    std::string actor{};
     bool forced = false;  // beats protections and the check for too wide a prefix
 };
 
 struct AllowRequest {
-    Ttl ttl;
+    Ttl ttl{};
     bool exempt = false;  // from budgets too
     std::string list{kOperatorList};
-    std::string reason;
-    std::string actor;
+    std::string reason{};
+    std::string actor{};
     bool forced = false;  // however wide the prefix
 };
 
 struct ProtectRequest {
-    Ttl ttl;
+    Ttl ttl{};
     std::string list{kOperatorList};
-    std::string reason;
-    std::string actor;
+    std::string reason{};
+    std::string actor{};
 };
 
 struct ClassifyRequest {
     uint8_t source_class = 0;  // 1 to 255
-    Ttl ttl;
+    Ttl ttl{};
     std::string list{kOperatorList};
-    std::string reason;
-    std::string actor;
+    std::string reason{};
+    std::string actor{};
 };
 
 struct RuleOutcome {
@@ -64,16 +64,16 @@ struct RuleOutcome {
 };
 
 struct RemovalOutcome {
-    size_t removed = 0;                // words of lists
-    std::optional<Prefix> still_under;  // what still bans (or allows) the prefix
-    bool by_hand = false;              // it is in bans_manual too, which is nobody's but the hand's
+    size_t removed = 0;                   // words of lists
+    std::optional<Prefix> still_under{};  // what still bans (or allows) the prefix
+    bool by_hand = false;  // it is in bans_manual too, which is nobody's but the hand's
 };
 
 // One word of a file, feed or policy.
 struct RuleEntry {
-    Prefix prefix;
+    Prefix prefix{};
     RuleKind kind = RuleKind::ban;
-    Ttl ttl;
+    Ttl ttl{};
     bool forced = false;
     bool exempt = false;
     uint8_t source_class = 0;
@@ -81,8 +81,8 @@ struct RuleEntry {
 };
 
 struct ImportRequest {
-    std::string reason;
-    std::string actor;
+    std::string reason{};
+    std::string actor{};
     bool forced = false;  // as if each entry were
 };
 
@@ -92,21 +92,21 @@ struct ImportOutcome {
     size_t unchanged = 0;
     size_t removed = 0;  // by replace_list
     size_t duplicates = 0;
-    size_t over = 0;       // had ended already
-    size_t allowed = 0;    // bans not taken: an allow covers them
+    size_t over = 0;        // had ended already
+    size_t allowed = 0;     // bans not taken: an allow covers them
     size_t protected_ = 0;  // bans not taken: protected
     size_t too_wide = 0;
-    std::optional<Prefix> first_refused;
+    std::optional<Prefix> first_refused{};
 };
 
 struct ListedRule {
-    Prefix prefix;
+    Prefix prefix{};
     RuleKind kind = RuleKind::ban;
-    std::string list;
+    std::string list{};
     uint64_t until_ns = 0;  // monotonic; SLUICE_NEVER = for good
     uint64_t since_s = 0;   // wall clock
-    std::string actor;
-    std::string reason;
+    std::string actor{};
+    std::string reason{};
     bool forced = false;
     bool exempt = false;
     uint8_t source_class = 0;
@@ -118,11 +118,11 @@ struct RuleList {
 };
 
 struct SourceMatch {
-    Prefix prefix;
+    Prefix prefix{};
     uint32_t flags = 0;  // SLUICE_RULE_*
     uint8_t source_class = 0;
     uint64_t until_ns = 0;
-    std::vector<ListedRule> listed;  // who says so
+    std::vector<ListedRule> listed{};  // who says so
 };
 
 enum class SourceStanding { unknown, allowed, exempt, guarded, banned };
@@ -176,7 +176,7 @@ class SourceRules {
                                        const ImportRequest& request);
     // Builds the flat tables anew from the listing.
     Status rebuild();
-    // Drops everything that has expired; how many prefixes that concerned.
+    // Drops everything that has expired; how many words of lists that were.
     Result<size_t> sweep();
 
     // By address; limit 0 = all. Expired ones are never listed.
@@ -206,11 +206,16 @@ class SourceRules {
     Status finish();
     // Makes the flat tables follow the listing for one prefix, and drops what has expired there.
     Status settle(const RuleKey& key);
+    // Expired ones of the whole listing; how many that were.
+    Result<size_t> drop_expired();
+    // Tries again without what has expired where a change finds no room. A failed change has left
+    // no trace.
+    Status with_room(const std::function<Status()>& change);
     Result<RuleOutcome> add(const Prefix& prefix, const Word& word);
     Result<RemovalOutcome> remove(const Prefix& prefix, RuleKind kind,
                                   std::optional<std::string_view> list);
-    // The live rule with one of these flags on the shortest prefix of at least `least` bits that
-    // contains `key`, itself included.
+    // The live rule with one of these flags on the widest prefix that contains `key`, itself
+    // included.
     [[nodiscard]] std::optional<Cover> cover_of(const RuleKey& key, uint32_t flags) const;
     [[nodiscard]] Status check_ban(const Prefix& prefix, bool forced) const;
     [[nodiscard]] std::optional<uint64_t> banned_by_hand(const IpAddress& address) const;
@@ -221,7 +226,8 @@ class SourceRules {
                                              const ImportRequest& request, ImportOutcome& outcome);
     Status refuse_guarded(std::vector<Member>& bans, ImportOutcome& outcome) const;
     Status apply_one_by_one(const Change& change);
-    Status apply_together(const Change& change);
+    Status apply_together(std::span<const Member> listed, const Change& change);
+    [[nodiscard]] Result<std::vector<Member>> sorted_listing() const;
 
     Tables* tables_;
     Listing listing_;

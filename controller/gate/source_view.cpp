@@ -120,9 +120,11 @@ Result<SourceLookup> SourceRules::lookup(const IpAddress& address) {
     const auto take = [&](const RuleKey& key, uint64_t value) {
         if (!is_live(sluice_rule_until(value), now))
             return 0U;
-        SourceMatch match{key.prefix(), sluice_rule_flags(value),
+        SourceMatch match{key.prefix(),
+                          sluice_rule_flags(value),
                           static_cast<uint8_t>(sluice_rule_class(value)),
-                          until_to_ns(sluice_rule_until(value)), {}};
+                          until_to_ns(sluice_rule_until(value)),
+                          {}};
         for (const auto& member : listing_.members(key, kind_of(match.flags)))
             if (member.live(now))
                 match.listed.push_back(describe(member));

@@ -1,6 +1,7 @@
 #include "gate/switches.h"
 
 #include <algorithm>
+#include <cstring>
 #include <functional>
 
 #include "base/quantities.h"
@@ -113,9 +114,10 @@ void for_each_mode(const Tables& tables,
     }
 }
 
-std::string attachment_id(uint32_t slot, const std::vector<std::string>& interfaces) {
-    const bool is_named = slot < interfaces.size() && !interfaces[slot].empty();
-    return std::string(kAttach) + (is_named ? interfaces[slot] : std::to_string(slot));
+std::string attachment_id(const Tables& tables, uint32_t slot) {
+    const sluice_interface& interface = tables.interfaces[slot];
+    return std::string(kAttach).append(interface.name,
+                                       ::strnlen(interface.name, sizeof(interface.name)));
 }
 
 // Everything that can wait for a confirmation, but the modes that a policy brings with it.
@@ -125,14 +127,14 @@ struct Pending {
     std::function<void()> confirm;
 };
 
-std::vector<Pending> confirmable(const Tables& tables, const std::vector<std::string>& interfaces) {
+std::vector<Pending> confirmable(const Tables& tables) {
     std::vector<Pending> all;
     sluice_gate& gate = tables.settings();
     all.push_back({std::string(kPolicy), SwitchWord::from(published(gate.policy)),
                    [&tables] { confirm_policy(tables); }});
     for (uint32_t slot = 0; slot < tables.sizes.interfaces; ++slot) {
         const SwitchWord word = SwitchWord::from(published(gate.attached[slot]));
-        all.push_back({attachment_id(slot, interfaces), word, [&gate, slot, word] {
+        all.push_back({attachment_id(tables, slot), word, [&gate, slot, word] {
                            publish(gate.attached[slot], word.confirmed(0).word());
                        }});
     }
@@ -230,8 +232,7 @@ Result<Mode> effective_mode(const Tables& tables, const SwitchTarget& target) {
     return std::min(*mode, value_now(tables, tables.settings().mode));
 }
 
-std::vector<SwitchEntry> list_switches(const Tables& tables,
-                                       const std::vector<std::string>& interfaces) {
+std::vector<SwitchEntry> list_switches(const Tables& tables) {
     const uint64_t now_ns = gate_now_ns(tables);
     std::vector<SwitchEntry> entries;
     for_each_mode(tables, [&](const std::string& id, const Place& place) {
@@ -242,7 +243,7 @@ std::vector<SwitchEntry> list_switches(const Tables& tables,
                            word.deadline == 0 ? "" : std::string(mode_name(to_mode(word.after))),
                            time_left(word, now_ns), word.waits});
     });
-    for (const Pending& pending : confirmable(tables, interfaces)) {
+    for (const Pending& pending : confirmable(tables)) {
         if (!pending.word.is_pending(now_ns))
             continue;
         SwitchEntry entry{pending.id, "attached", "detached", time_left(pending.word, now_ns),
@@ -258,11 +259,10 @@ std::vector<SwitchEntry> list_switches(const Tables& tables,
     return entries;
 }
 
-Result<std::vector<std::string>> confirm_switches(const Tables& tables, std::string_view id,
-                                                  const std::vector<std::string>& interfaces) {
+Result<std::vector<std::string>> confirm_switches(const Tables& tables, std::string_view id) {
     const uint64_t now_ns = gate_now_ns(tables);
     std::vector<std::string> confirmed, late;
-    for (const Pending& pending : confirmable(tables, interfaces)) {
+    for (const Pending& pending : confirmable(tables)) {
         if (id != kAll && id != pending.id)
             continue;
         if (!pending.word.is_pending(now_ns)) {

@@ -57,13 +57,10 @@ struct SwitchEntry {
     bool waits_for_confirmation = false;
 };
 
-// `interfaces` are the names of the gate's interface slots.
-std::vector<SwitchEntry> list_switches(const Tables& tables,
-                                       const std::vector<std::string>& interfaces = {});
+std::vector<SwitchEntry> list_switches(const Tables& tables);
 
 // Keeps a change that waits for its confirmation: an id of the list, or "all". Returns the ids.
 // ErrorCode::not_found where nothing waits.
-Result<std::vector<std::string>> confirm_switches(const Tables& tables, std::string_view id,
-                                                  const std::vector<std::string>& interfaces = {});
+Result<std::vector<std::string>> confirm_switches(const Tables& tables, std::string_view id);
 
 }  // namespace sluice

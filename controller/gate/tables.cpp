@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 
 #include <algorithm>
 #include <bit>
@@ -20,6 +19,7 @@
 #include <vector>
 
 #include "gate/line_view.h"
+#include "gate/pin_set.h"
 #include "gate/table_list.h"
 #include "sluice.skel.h"
 
@@ -27,7 +27,6 @@ namespace sluice {
 
 namespace {
 
-constexpr uint32_t kBpfFsMagic = 0xcafe4a11;
 constexpr std::string_view kAttachAnew =
     "detach this gate and attach it anew with this version of sluicectl";
 
@@ -36,11 +35,9 @@ struct SkeletonDeleter {
 };
 using Skeleton = std::unique_ptr<sluice_bpf, SkeletonDeleter>;
 
-std::string pin_path(const std::string& pin_dir, std::string_view name) {
-    return std::string(pin_dir).append("/").append(name);
+std::string quoted(std::string_view name) {
+    return std::string("table ").append(name);
 }
-
-std::string quoted(std::string_view name) { return std::string("table ").append(name); }
 
 // --- layout ------------------------------------------------------------------------------------
 
@@ -65,8 +62,7 @@ uint32_t layout_of(const TableSizes& sizes) {
 
 Status check_sizes(const TableSizes& sizes) {
     const auto refuse = [](std::string_view name, std::string_view rule) {
-        return make_error(ErrorCode::usage,
-                          std::string(name).append(" must be ").append(rule));
+        return make_error(ErrorCode::usage, std::string(name).append(" must be ").append(rule));
     };
     for (const auto& [name, value] :
          {std::pair<std::string_view, uint32_t>{"source sets", sizes.source_sets},
@@ -94,13 +90,13 @@ Status load_skeleton(Skeleton& skeleton, const TableSizes& sizes) {
     }
     Tables nowhere;
     auto sized = visit_tables(nowhere, sizes, [&](const MapShape& shape, auto&) -> Status {
-        bpf_map* map =
-            bpf_object__find_map_by_name(skeleton->obj, std::string(shape.name).c_str());
+        bpf_map* map = bpf_object__find_map_by_name(skeleton->obj, std::string(shape.name).c_str());
         if (map == nullptr)
             return failed("the BPF object has no " + quoted(shape.name));
         if (shape.entries > std::numeric_limits<uint32_t>::max())
-            return failed(quoted(shape.name) + " would need " + std::to_string(shape.entries) +
-                          " elements", "lower the capacity");
+            return failed(
+                quoted(shape.name) + " would need " + std::to_string(shape.entries) + " elements",
+                "lower the capacity");
         if (bpf_map__value_size(map) != shape.value_bytes)
             return failed(quoted(shape.name) + " has another structure in the BPF object");
         const int rc = bpf_map__set_max_entries(map, static_cast<uint32_t>(shape.entries));
@@ -110,7 +106,7 @@ Status load_skeleton(Skeleton& skeleton, const TableSizes& sizes) {
         return sized;
     if (const int rc = sluice_bpf__load(skeleton.get()); rc != 0)
         return from_errno(rc, "create the gate's tables",
-                          rc == -ENOMEM ? "lower [sources] capacity"
+                          rc == -ENOMEM  ? "lower [sources] capacity"
                           : rc == -EPERM ? "run as root, or with CAP_BPF and CAP_NET_ADMIN"
                                          : "");
     return {};
@@ -165,56 +161,6 @@ Status fill_settings(sluice_gate& gate, const TableSizes& sizes) {
                                    SLUICE_ORIGIN_POLICY, 0, 0);
     return {};
 }
-
-// What is pinned so far; taken away again unless everything worked.
-class PinSet {
-  public:
-    explicit PinSet(std::string dir) : dir_(std::move(dir)) {}
-    PinSet(const PinSet&) = delete;
-    PinSet& operator=(const PinSet&) = delete;
-    ~PinSet() {
-        for (const auto& path : paths_)
-            ::unlink(path.c_str());
-        if (made_dir_)
-            ::rmdir(dir_.c_str());
-    }
-
-    Status make_dir() {
-        made_dir_ = ::mkdir(dir_.c_str(), 0700) == 0;
-        if (!made_dir_ && errno != EEXIST)
-            return from_errno(errno, "make " + dir_, mount_hint());
-        struct statfs info {};
-        if (::statfs(dir_.c_str(), &info) != 0)
-            return from_errno(errno, "look at " + dir_);
-        if (static_cast<uint32_t>(info.f_type) != kBpfFsMagic)
-            return failed(dir_ + " is not on a BPF file system", mount_hint());
-        return {};
-    }
-
-    Status pin(int fd, std::string_view name) {
-        auto path = pin_path(dir_, name);
-        if (const int rc = bpf_obj_pin(fd, path.c_str()); rc != 0) {
-            const int error_number = errno;
-            if (error_number == EEXIST)
-                return failed(path + " is there already", "detach the gate that owns it first");
-            return from_errno(error_number, "pin " + path);
-        }
-        paths_.push_back(std::move(path));
-        return {};
-    }
-
-    void keep() {
-        paths_.clear();
-        made_dir_ = false;
-    }
-
-  private:
-    static std::string mount_hint() { return "mount it: mount -t bpf bpf /sys/fs/bpf"; }
-
-    std::string dir_;
-    bool made_dir_ = false;
-    std::vector<std::string> paths_;
-};
 
 // --- opening -----------------------------------------------------------------------------------
 
@@ -351,8 +297,8 @@ Result<Tables> Tables::create(const std::string& pin_dir, const TableSizes& size
     tables.pin_dir = pin_dir;
     const auto taken =
         visit_tables(tables, sizes, [&](const MapShape& shape, auto& member) -> Status {
-            const int fd = bpf_object__find_map_fd_by_name(skeleton->obj,
-                                                           std::string(shape.name).c_str());
+            const int fd =
+                bpf_object__find_map_fd_by_name(skeleton->obj, std::string(shape.name).c_str());
             auto copy = duplicate(fd, shape.name);
             if (!copy)
                 return copy.error();

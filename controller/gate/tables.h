@@ -22,14 +22,14 @@ namespace sluice {
 // How large each table is; together with the structures it makes the layout. Powers of two where
 // the packet path masks.
 struct TableSizes {
-    uint32_t source_sets = 1u << 15;   // × 64 bytes
-    uint32_t window_sets = 1u << 10;   // × 256 bytes
-    uint32_t services = 64;            // stable ids
-    uint32_t interfaces = 4;           // slots
-    uint32_t cpus = 1;                 // slots
-    uint32_t ban4_lines = 1u << 18;    // of each half, × (64 + 8) bytes, 7 bans each
-    uint32_t rule_lines = 1u << 18;    // of each half, × (64 + 8) bytes, 4 rules each
-    uint32_t listing = 1u << 21;       // bans, allows and classes that people see
+    uint32_t source_sets = 1u << 15;  // × 64 bytes
+    uint32_t window_sets = 1u << 10;  // × 256 bytes
+    uint32_t services = 64;           // stable ids
+    uint32_t interfaces = 4;          // slots
+    uint32_t cpus = 1;                // slots
+    uint32_t ban4_lines = 1u << 18;   // of each half, × (64 + 8) bytes, 7 bans each
+    uint32_t rule_lines = 1u << 18;   // of each half, × (64 + 8) bytes, 4 rules each
+    uint32_t listing = 1u << 21;      // bans, allows and classes that people see
 
     // What the kernel will allocate up front, in bytes.
     [[nodiscard]] uint64_t memory() const;

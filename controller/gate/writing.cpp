@@ -21,8 +21,7 @@ using std::chrono::milliseconds;
 
 // Updating an array of maps waits for all running programs, in the kernel's own words.
 bool wait_by_map_update() {
-    const UniqueFd inner(
-        bpf_map_create(BPF_MAP_TYPE_ARRAY, "grace_inner", 4, 4, 1, nullptr));
+    const UniqueFd inner(bpf_map_create(BPF_MAP_TYPE_ARRAY, "grace_inner", 4, 4, 1, nullptr));
     if (!inner)
         return false;
     LIBBPF_OPTS(bpf_map_create_opts, options, .inner_map_fd = static_cast<uint32_t>(inner.get()));

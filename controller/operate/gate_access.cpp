@@ -1,11 +1,12 @@
 #include "operate/gate_access.h"
 
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -17,8 +18,7 @@ namespace sluice {
 
 namespace {
 
-namespace fs = std::filesystem;
-
+constexpr uint32_t kBpfFsMagic = 0xcafe4a11;
 constexpr std::string_view kAsRoot = "run it as root: sudo sluicectl …";
 
 Error no_gate(const std::string& pin_dir) {
@@ -95,6 +95,11 @@ Result<WritableGate> open_gate_to_write(const std::string& pin_dir,
     return WritableGate{*std::move(lock), *std::move(tables)};
 }
 
+bool is_on_bpffs(const std::string& path) {
+    struct statfs info {};
+    return ::statfs(path.c_str(), &info) == 0 && static_cast<uint32_t>(info.f_type) == kBpfFsMagic;
+}
+
 Status remove_pins(const std::string& pin_dir) {
     Status status;
     for (const std::string& name : pin_names()) {
@@ -112,10 +117,10 @@ Status remove_pins(const std::string& pin_dir) {
 std::vector<std::string> slot_names(const Tables& tables) {
     std::vector<std::string> names;
     for (const sluice_interface& entry : tables.interfaces.span())
-        names.emplace_back(entry.attachment == SLUICE_DETACHED
-                               ? ""
-                               : std::string(entry.name,
-                                             ::strnlen(entry.name, sizeof(entry.name))));
+        names.emplace_back(
+            entry.attachment == SLUICE_DETACHED
+                ? ""
+                : std::string(entry.name, ::strnlen(entry.name, sizeof(entry.name))));
     return names;
 }
 

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "gate/tables.h"
@@ -24,6 +25,8 @@ struct WritableGate {
 // As open_gate, with everybody else kept from writing.
 Result<WritableGate> open_gate_to_write(const std::string& pin_dir,
                                         std::chrono::milliseconds timeout);
+
+bool is_on_bpffs(const std::string& path);
 
 // Removes all pins of a gate, and the directory where nothing else is in it.
 Status remove_pins(const std::string& pin_dir);

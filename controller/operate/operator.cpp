@@ -57,7 +57,9 @@ std::string Operator::to_string() const {
     return from ? name + " from " + from->to_string() : name;
 }
 
-Operator current_operator() { return {login_name(), operator_peer()}; }
+Operator current_operator() {
+    return {login_name(), operator_peer()};
+}
 
 void log_change(const Operator& who, const std::string& change, const std::string& reason) {
     const std::string line =

@@ -24,8 +24,8 @@ std::vector<RuleEntry> entries_of(const Policy& policy) {
 }
 
 Status replace(SourceRules& rules, const std::vector<RuleEntry>& entries, const Operator& who) {
-    const auto replaced = rules.replace_list(
-        kPolicyList, entries, {.reason = "the policy", .actor = who.name});
+    const auto replaced =
+        rules.replace_list(kPolicyList, entries, {.reason = "the policy", .actor = who.name});
     return replaced ? Status{} : replaced.error().with_context("the policy's allows and classes");
 }
 

@@ -58,10 +58,11 @@ Status protect_host(SourceRules& rules, const Operator& who) {
 Status protect_operator(SourceRules& rules, const Operator& who) {
     if (!who.from)
         return {};
-    const auto outcome = rules.protect(Prefix::host(*who.from), {.ttl = kSession,
-                                                                 .list = std::string(kSshPeers),
-                                                                 .reason = "an operator's SSH client",
-                                                                 .actor = who.name});
+    const auto outcome =
+        rules.protect(Prefix::host(*who.from), {.ttl = kSession,
+                                                .list = std::string(kSshPeers),
+                                                .reason = "an operator's SSH client",
+                                                .actor = who.name});
     return outcome ? Status{} : outcome.error().with_context(kSshPeers);
 }
 

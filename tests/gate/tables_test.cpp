@@ -192,7 +192,9 @@ TEST_F(TablesTest, TheClockIsTheKernelsUnlessSet) {
     EXPECT_EQ(gate_now_ns(*tables_), 77U);
 }
 
-TEST_F(TablesTest, TheGracePeriodEnds) { EXPECT_TRUE(wait_for_packets_in_flight()); }
+TEST_F(TablesTest, TheGracePeriodEnds) {
+    EXPECT_TRUE(wait_for_packets_in_flight());
+}
 
 TEST(TableSizesTest, MemoryGrowsWithWhatIsAsked) {
     TableSizes sizes;

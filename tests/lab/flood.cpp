@@ -34,6 +34,8 @@ constexpr size_t kMinFrame = 64;
 constexpr uint32_t kBatch = 64;
 // One call of an unpaced flood: a few milliseconds, so that stop and deadline are seen.
 constexpr uint64_t kUnpacedChunk = 32'768;
+// Odd and near the golden ratio of their words: visits every address or /64 once, in no order.
+constexpr AddressStep kScattered = {0x9e3779b97f4a7c15, 0x9e3779b1};
 constexpr auto kTick = std::chrono::milliseconds(1);
 // A paced flood that fell behind by more than this (the CPU was away) does not catch up.
 constexpr auto kMaxLag = std::chrono::milliseconds(20);
@@ -106,17 +108,17 @@ Frame build_frame(const FloodPlan& plan, const MacAddress& source_mac) {
         out.u16(0x8100);
         out.u16(100 + tag);
     }
-    out.u16(ipv6 ? 0x86dd : 0x0800);
+    out.u16(plan.ether_type != 0 ? plan.ether_type : ipv6 ? 0x86dd : 0x0800);
 
     frame.l3_offset = static_cast<uint32_t>(out.size());
     if (ipv6) {
         out.u32(0x60000000);
-        out.u16(l4_size);
+        out.u16(l4_size + plan.missing);
         out.u8(protocol);
         out.u8(64);
     } else {
         out.u16(0x4500);
-        out.u16(20 + l4_size);
+        out.u16(20 + l4_size + plan.missing);
         out.u32(0x00004000);  // don't fragment
         out.u8(64);
         out.u8(protocol);
@@ -229,6 +231,8 @@ Result<Flood> Flood::make(const FloodPlan& plan) {
     auto step = address_step(plan.first_source.family(), plan.source_prefix);
     if (!step)
         return step.error();
+    if (plan.scatter)
+        *step = kScattered;
 
     std::unique_ptr<flood_bpf, SkeletonDeleter> skeleton(flood_bpf__open());
     if (!skeleton)
@@ -247,7 +251,7 @@ Result<Flood> Flood::make(const FloodPlan& plan) {
     config.tcp = plan.kind != FloodKind::udp;
     config.l3_sum = frame.l3_sum;
     config.l4_sum = frame.l4_sum;
-    config.sources = plan.sources;
+    config.sources = plan.scatter ? UINT32_MAX : plan.sources;
     config.flows = plan.flows;
     config.first_port = static_cast<uint16_t>(plan.first_flow);
     config.first_source_high = plan.first_source.high64();
@@ -261,7 +265,11 @@ Result<Flood> Flood::make(const FloodPlan& plan) {
     return Flood(plan, frame.bytes, std::move(skeleton));
 }
 
-Status Flood::send(uint64_t packets) {
+Result<std::chrono::nanoseconds> Flood::time(uint64_t packets) {
+    return send(packets);
+}
+
+Result<std::chrono::nanoseconds> Flood::send(uint64_t packets) {
     LIBBPF_OPTS(bpf_test_run_opts, options);
     options.data_in = frame_.data();
     options.data_size_in = static_cast<uint32_t>(frame_.size());
@@ -274,7 +282,7 @@ Status Flood::send(uint64_t packets) {
         return from_errno(error, "send live frames",
                           "the kernel needs live-frame test runs (5.18), and the receiving end of "
                           "the veth pair an XDP program or generic receive offload");
-    return {};
+    return std::chrono::nanoseconds(options.duration);
 }
 
 Result<FloodReport> Flood::run(const std::atomic<bool>& stop) {
@@ -305,8 +313,8 @@ Result<FloodReport> Flood::run(const std::atomic<bool>& stop) {
         if (plan_.count != 0)
             packets = std::min(packets, plan_.count - sent());
         if (packets != 0) {
-            if (auto status = send(packets); !status)
-                return status.error();
+            if (auto done = send(packets); !done)
+                return done.error();
             credit -= static_cast<double>(packets);
         }
         if (plan_.count != 0 && sent() >= plan_.count)

@@ -41,11 +41,16 @@ struct FloodPlan {
     IpAddress destination;  // of the same family
     uint16_t destination_port = 80;
     uint32_t sources = 1;
+    // Sources all over the address space instead, in no order: what a spoofing flood looks like.
+    bool scatter = false;
     // The length of the prefix that differs from source to source; 0: 32 for IPv4, 64 for IPv6.
     unsigned source_prefix = 0;
     uint32_t first_flow = 1024;  // source port
     uint32_t flows = 1;          // source ports used, changing after each round of the sources
     size_t payload = 0;          // bytes, for udp and data; frames are padded to a multiple of 8
+    // Frames that a receiver takes for something else:
+    uint16_t ether_type = 0;  // instead of that of IPv4 or IPv6
+    size_t missing = 0;       // bytes that the IP header promises and the frame lacks
 
     uint64_t rate = 0;   // packets per second; 0: as fast as possible
     uint64_t count = 0;  // packets; 0: until the duration ends
@@ -69,6 +74,10 @@ class Flood {
     // run ended.
     Result<FloodReport> run(const std::atomic<bool>& stop);
 
+    // Sends so many at once on the calling thread's CPU; the mean time of one until the receiver,
+    // whose queue is served by the same CPU, is done with it.
+    Result<std::chrono::nanoseconds> time(uint64_t packets);
+
   private:
     struct SkeletonDeleter {
         void operator()(flood_bpf* skeleton) const noexcept;
@@ -77,7 +86,8 @@ class Flood {
     Flood(FloodPlan plan, std::vector<uint8_t> frame,
           std::unique_ptr<flood_bpf, SkeletonDeleter> skeleton);
 
-    Status send(uint64_t packets);
+    // The mean time of a packet.
+    Result<std::chrono::nanoseconds> send(uint64_t packets);
 
     FloodPlan plan_;
     std::vector<uint8_t> frame_;

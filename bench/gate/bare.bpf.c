@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+// What the gate is measured against: the least that any XDP program can do to a packet.
+#include <bpf/bpf_helpers.h>
+#include <linux/bpf.h>
+
+SEC("xdp.frags")
+int bare(struct xdp_md* ctx) {
+    (void)ctx;
+    return XDP_DROP;
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

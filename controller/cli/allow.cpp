@@ -1,0 +1,109 @@
+// sluicectl allow, unallow, allows: who skips the limits, and no ban hits.
+#include "cli/command_line.h"
+#include "cli/format.h"
+#include "cli/prefix_argument.h"
+#include "cli/rule_list.h"
+#include "gate/source_rules.h"
+
+namespace sluice::cli {
+
+namespace {
+
+struct AllowOptions {
+    std::string prefix;
+    std::string ttl = "permanent";
+    std::string reason;
+    bool exempt = false;
+    bool force = false;
+};
+
+Result<Answer> allow(const AllowOptions& options, const Session& session) {
+    Answer answer;
+    const auto argument = parse_prefix(options.prefix, answer.warnings);
+    if (!argument)
+        return argument.error();
+    const auto ttl = parse_ttl(options.ttl);
+    if (!ttl)
+        return ttl.error();
+    auto gate = session.open_to_write();
+    if (!gate)
+        return gate.error();
+    const Operator who = current_operator();
+    const uint64_t now_ns = gate_now_ns(gate->tables);
+    SourceRules rules(gate->tables);
+    const auto outcome = rules.allow(argument->prefix, {.ttl = *ttl,
+                                                        .exempt = options.exempt,
+                                                        .reason = options.reason,
+                                                        .actor = who.to_string(),
+                                                        .forced = options.force});
+    if (!outcome)
+        return outcome.error();
+    log_change(who, "allow " + argument->prefix.to_string(), options.reason);
+    answer.data = {{"prefix", argument->prefix.to_string()},
+                   {"exempt", options.exempt},
+                   {"expires_in_s", seconds_until(outcome->until_ns, now_ns)},
+                   {"added", outcome->added}};
+    return answer;
+}
+
+void show_allow(const Json& data, Screen& screen) {
+    screen.line("Allowed " + data["prefix"].get<std::string>() + ": " +
+                (data["exempt"] ? "no limits, no budgets" : "no per-source limits") + ", ends " +
+                format_expiry(data["expires_in_s"]) + '.');
+}
+
+Result<Answer> unallow(const std::string& prefix, const Session& session) {
+    Answer answer;
+    const auto argument = parse_prefix(prefix, answer.warnings);
+    if (!argument)
+        return argument.error();
+    auto gate = session.open_to_write();
+    if (!gate)
+        return gate.error();
+    const auto outcome = SourceRules(gate->tables).unallow(argument->prefix);
+    if (!outcome)
+        return outcome.error();
+    log_change(current_operator(), "unallow " + argument->prefix.to_string());
+    if (outcome->still_under)
+        answer.warnings.push_back("still allowed, by " + outcome->still_under->to_string());
+    answer.data = {{"prefix", argument->prefix.to_string()},
+                   {"removed", outcome->removed},
+                   {"still_allowed_by",
+                    outcome->still_under ? Json(outcome->still_under->to_string()) : Json()}};
+    return answer;
+}
+
+void show_unallow(const Json& data, Screen& screen) {
+    screen.line("No longer allowed: " + data["prefix"].get<std::string>() + ", " +
+                plural(data["removed"].get<uint64_t>(), "allow") + " removed.");
+}
+
+}  // namespace
+
+void add_allow(CommandLine& line) {
+    auto options = std::make_shared<AllowOptions>();
+    CLI::App* app = line.add("allow", "Let a prefix skip per-source limits and every ban");
+    app->add_option("PREFIX", options->prefix, "192.0.2.1, 192.0.2.0/24, 2001:db8::/48")
+        ->required();
+    app->add_option("--ttl", options->ttl, "How long, or permanent")
+        ->type_name("TIME")
+        ->capture_default_str();
+    app->add_option("--reason", options->reason, "Shown by allows and why")->type_name("TEXT");
+    app->add_flag("--exempt", options->exempt, "Skip the budgets of services, too");
+    app->add_flag("--force", options->force, "Even where it is very wide");
+    line.handle(
+        app, [options](const Session& session) { return allow(*options, session); }, show_allow);
+
+    auto prefix = std::make_shared<std::string>();
+    CLI::App* un = line.add("unallow", "Take back the allows of a prefix and of all inside it");
+    un->add_option("PREFIX", *prefix, "As it was allowed")->required();
+    line.handle(
+        un, [prefix](const Session& session) { return unallow(*prefix, session); }, show_unallow);
+
+    line.handle(
+        line.add("allows", "List what is allowed"),
+        [](const Session& session) { return list_rules(session, {.kind = RuleKind::allow}); },
+        show_rules);
+}
+
+}  // namespace sluice::cli

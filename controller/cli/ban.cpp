@@ -1,0 +1,215 @@
+// sluicectl ban and unban: one prefix at a time.
+#include "cli/ban_checks.h"
+#include "cli/command_line.h"
+#include "cli/format.h"
+#include "cli/prefix_argument.h"
+#include "gate/source_rules.h"
+#include "operate/ban_guard.h"
+#include "operate/protected_sources.h"
+
+namespace sluice::cli {
+
+namespace {
+
+struct BanOptions {
+    std::string prefix;
+    std::string ttl = "1h";
+    std::string reason;
+    std::string source{kOperatorList};
+    bool force = false;
+    bool dry_run = false;
+    bool quiet = false;
+};
+
+Status note_spared(SourceRules& rules, const Prefix& prefix, std::vector<std::string>& warnings) {
+    const auto spared = spared_inside(rules, prefix);
+    if (!spared)
+        return spared.error();
+    constexpr size_t kShown = 3;
+    for (size_t i = 0; i < std::min(kShown, spared->size()); ++i)
+        warnings.push_back("not reached by this ban: " + (*spared)[i]);
+    if (spared->size() > kShown)
+        warnings.push_back("and " + format_count(spared->size() - kShown) + " more");
+    return {};
+}
+
+// The deadline of this list's ban of exactly this prefix.
+Result<std::optional<uint64_t>> standing_until(SourceRules& rules, const Prefix& prefix,
+                                               const std::string& source) {
+    const auto found = rules.lookup(prefix.address());
+    if (!found)
+        return found.error();
+    for (const SourceMatch& match : found->matches)
+        for (const ListedRule& rule : match.listed)
+            if (rule.kind == RuleKind::ban && rule.prefix == prefix && rule.list == source)
+                return std::optional(rule.until_ns);
+    return std::optional<uint64_t>();
+}
+
+Result<RuleOutcome> rehearse(SourceRules& rules, const Prefix& prefix, const BanRequest& request,
+                             uint64_t now_ns) {
+    const auto until = deadline_after(now_ns, request.ttl);
+    if (!until)
+        return until.error();
+    const auto standing = standing_until(rules, prefix, request.list);
+    if (!standing)
+        return standing.error();
+    RuleOutcome outcome;
+    outcome.added = !*standing;
+    outcome.until_ns = *until;
+    if (*standing && **standing > *until) {
+        outcome.kept_longer = true;
+        outcome.until_ns = **standing;
+    }
+    return outcome;
+}
+
+Result<Answer> ban(const BanOptions& options, const Session& session) {
+    Answer answer;
+    answer.quiet = options.quiet;
+    const auto argument = parse_banned(options.prefix, answer.warnings);
+    if (!argument)
+        return argument.error();
+    const auto ttl = parse_ttl(options.ttl);
+    if (!ttl)
+        return ttl.error();
+    if (const Status source = check_source(options.source); !source)
+        return source.error();
+    auto gate = session.open_to_write();
+    if (!gate)
+        return gate.error();
+    Tables& tables = gate->tables;
+    SourceRules rules(tables);
+    const Operator who = current_operator();
+    const Prefix& prefix = argument->prefix;
+
+    if (!options.dry_run)
+        if (const Status guarded = protect_operator(rules, who); !guarded)
+            return guarded.error();
+    // The very address that was typed must not be a protected one, even where its /64 is not.
+    const Prefix typed = *Prefix::parse(options.prefix);
+    for (const Prefix& asked : {typed, prefix})
+        if (const Status allowed = check_ban(rules, asked, options.force); !allowed)
+            return allowed.error();
+
+    const BanRequest request{.ttl = *ttl,
+                             .list = options.source,
+                             .reason = options.reason,
+                             .actor = who.to_string(),
+                             .forced = options.force};
+    const uint64_t now_ns = gate_now_ns(tables);
+    const auto outcome =
+        options.dry_run ? rehearse(rules, prefix, request, now_ns) : rules.ban(prefix, request);
+    if (!outcome)
+        return outcome.error();
+    const auto enforced = is_enforced(tables, answer.warnings);
+    if (!enforced)
+        return enforced.error();
+    if (const Status noted = options.force ? Status{} : note_spared(rules, prefix, answer.warnings);
+        !noted)
+        return noted.error();
+    if (!options.dry_run)
+        log_change(who, "ban " + prefix.to_string() + " by " + options.source, options.reason);
+    answer.data = {{"prefix", prefix.to_string()},
+                   {"source", options.source},
+                   {"expires_in_s", seconds_until(outcome->until_ns, now_ns)},
+                   {"added", outcome->added},
+                   {"kept_longer", outcome->kept_longer},
+                   {"enforced", *enforced && !options.dry_run},
+                   {"dry_run", options.dry_run}};
+    return answer;
+}
+
+void show_ban(const Json& data, Screen& screen) {
+    const bool dry_run = data["dry_run"];
+    const std::string verb =
+        data["added"] ? (dry_run ? "Would ban " : "Banned ") : "Is banned already: ";
+    std::string line =
+        verb + data["prefix"].get<std::string>() + ", ends " + format_expiry(data["expires_in_s"]);
+    if (data["kept_longer"])
+        line += dry_run ? "; the longer time would stay" : "; the longer time stays";
+    else if (!data["added"])
+        line += dry_run ? "; would be extended" : "; extended";
+    screen.line(line + '.');
+}
+
+struct UnbanOptions {
+    std::string prefix;
+    std::optional<std::string> source;
+    bool ignore_missing = false;
+};
+
+Result<Answer> unban(const UnbanOptions& options, const Session& session) {
+    Answer answer;
+    const auto argument = parse_banned(options.prefix, answer.warnings);
+    if (!argument)
+        return argument.error();
+    if (options.source)
+        if (const Status source = check_source(*options.source); !source)
+            return source.error();
+    auto gate = session.open_to_write();
+    if (!gate)
+        return gate.error();
+    const Operator who = current_operator();
+    const Prefix& prefix = argument->prefix;
+    const auto outcome =
+        SourceRules(gate->tables)
+            .unban(prefix, options.source ? std::optional<std::string_view>(*options.source)
+                                          : std::nullopt);
+    const bool missing = !outcome && outcome.error().code == ErrorCode::not_found;
+    if (!outcome && !(missing && options.ignore_missing))
+        return outcome.error();
+    const RemovalOutcome done = missing ? RemovalOutcome{} : *outcome;
+    if (!missing)
+        log_change(who, "unban " + prefix.to_string());
+    if (done.still_under)
+        answer.warnings.push_back("still banned, by " + done.still_under->to_string());
+    if (done.by_hand)
+        answer.warnings.push_back("still banned by hand: delete it from " + session.pin_dir +
+                                  "/bans_manual with bpftool");
+    answer.data = {
+        {"prefix", prefix.to_string()},
+        {"removed", done.removed},
+        {"still_banned_by", done.still_under ? Json(done.still_under->to_string()) : Json()}};
+    return answer;
+}
+
+void show_unban(const Json& data, Screen& screen) {
+    const auto removed = data["removed"].get<uint64_t>();
+    const auto prefix = data["prefix"].get<std::string>();
+    screen.line(removed == 0 ? "Was not banned: " + prefix + '.'
+                             : "Unbanned " + prefix + ": " + plural(removed, "ban") + " removed.");
+}
+
+}  // namespace
+
+void add_ban(CommandLine& line) {
+    auto options = std::make_shared<BanOptions>();
+    CLI::App* app = line.add("ban", "Drop everything from a prefix");
+    app->add_option("PREFIX", options->prefix, "192.0.2.1, 192.0.2.0/24, 2001:db8::/48")
+        ->required();
+    app->add_option("--ttl", options->ttl, "How long, or permanent")
+        ->type_name("TIME")
+        ->capture_default_str();
+    app->add_option("--reason", options->reason, "Shown by bans and why")->type_name("TEXT");
+    app->add_option("--source", options->source, "The list that says so")
+        ->type_name("NAME")
+        ->capture_default_str();
+    app->add_flag("--force", options->force, "Even where it is protected, or very wide");
+    app->add_flag("--dry-run", options->dry_run, "Say what would change, and change nothing");
+    app->add_flag("--quiet", options->quiet, "No text on success");
+    line.handle(
+        app, [options](const Session& session) { return ban(*options, session); }, show_ban);
+
+    auto unban_options = std::make_shared<UnbanOptions>();
+    CLI::App* un = line.add("unban", "Take back the bans of a prefix and of all inside it");
+    un->add_option("PREFIX", unban_options->prefix, "As it was banned")->required();
+    un->add_option("--source", unban_options->source, "Only this list's ban")->type_name("NAME");
+    un->add_flag("--ignore-missing", unban_options->ignore_missing,
+                 "Succeed where there is no such ban");
+    line.handle(
+        un, [unban_options](const Session& session) { return unban(*unban_options, session); },
+        show_unban);
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,29 @@
+#include "cli/ban_checks.h"
+
+#include "gate/switches.h"
+#include "operate/protected_sources.h"
+#include "policy/rule_id.h"
+
+namespace sluice::cli {
+
+Status check_source(const std::string& source) {
+    if (!is_valid_name(source))
+        return make_error(ErrorCode::usage, "--source: \"" + source + "\" is no name of a list",
+                          "use up to 32 of a-z, 0-9 and -");
+    if (is_reserved_list(source))
+        return make_error(ErrorCode::usage, "--source: \"" + source + "\" is kept by Sluice itself",
+                          "use another name");
+    return {};
+}
+
+Result<bool> is_enforced(const Tables& tables, std::vector<std::string>& warnings) {
+    const auto mode = mode_of(tables, WholeGate{});
+    if (!mode)
+        return mode.error();
+    if (*mode != Mode::enforce)
+        warnings.push_back("not enforced: the gate is in mode " + std::string(mode_name(*mode)) +
+                           "; sluicectl mode enforce");
+    return *mode == Mode::enforce;
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,191 @@
+// sluicectl bans: list them, import a file of them, flush a list of them.
+#include <cctype>
+#include <filesystem>
+
+#include "cli/ban_checks.h"
+#include "cli/command_line.h"
+#include "cli/format.h"
+#include "cli/rule_list.h"
+#include "gate/list_file.h"
+#include "gate/source_rules.h"
+#include "operate/protected_sources.h"
+
+namespace sluice::cli {
+
+namespace {
+
+struct ListOptions {
+    std::optional<std::string> source;
+    size_t limit = 100;
+};
+
+struct ImportOptions {
+    std::string file;
+    std::string format = "auto";
+    std::string ttl = "permanent";
+    std::optional<std::string> source;
+    bool force = false;
+};
+
+// "/var/lib/sluice/drop_v4.json" becomes "drop-v4": what people would call the list.
+std::string name_from(const std::string& path) {
+    std::string name = std::filesystem::path(path).stem().string();
+    for (char& c : name) {
+        c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+        if (std::isalnum(static_cast<unsigned char>(c)) == 0)
+            c = '-';
+    }
+    return name.substr(0, SLUICE_NAME_BYTES - 1);
+}
+
+Result<ListFile> read_list(const ImportOptions& options) {
+    const auto format = parse_list_format(options.format);
+    if (!format)
+        return make_error(ErrorCode::usage, "--format: " + format.error().message,
+                          format.error().hint);
+    return read_list_file(options.file, *format, options.force);
+}
+
+void warn_about(const ListFile& list, std::vector<std::string>& warnings) {
+    for (const RefusedLine& line : list.refused_lines)
+        warnings.push_back("line " + std::to_string(line.line) + " left out: " + line.why + ": " +
+                           line.text);
+    if (list.refused > list.refused_lines.size())
+        warnings.push_back(plural(list.refused - list.refused_lines.size(), "more line") +
+                           " left out");
+    if (list.host_bits_cleared != 0)
+        warnings.push_back(plural(list.host_bits_cleared, "prefix") + " had host bits set");
+    if (list.reserved != 0)
+        warnings.push_back(format_count(list.reserved) +
+                           " are private, loopback or otherwise reserved");
+}
+
+void warn_about(const ImportOutcome& outcome, std::vector<std::string>& warnings) {
+    const auto refused = [&](size_t count, std::string_view why) {
+        if (count != 0)
+            warnings.push_back(format_count(count) + " not banned: " + std::string(why));
+    };
+    refused(outcome.allowed, "an allow covers them");
+    refused(outcome.protected_, "protected; --force insists");
+    refused(outcome.too_wide, "too wide to be banned by mistake; --force insists");
+}
+
+Result<Answer> import(const ImportOptions& options, const Session& session) {
+    const auto ttl = parse_ttl(options.ttl);
+    if (!ttl)
+        return ttl.error();
+    const std::string source = options.source.value_or(name_from(options.file));
+    if (const Status usable = check_source(source); !usable)
+        return usable.error();
+    const auto list = read_list(options);
+    if (!list)
+        return list.error();
+    auto gate = session.open_to_write();
+    if (!gate)
+        return gate.error();
+    std::vector<RuleEntry> entries;
+    for (const Prefix& prefix : list->prefixes)
+        entries.push_back({.prefix = prefix, .ttl = *ttl});
+    const Operator who = current_operator();
+    SourceRules rules(gate->tables);
+    if (const Status guarded = protect_operator(rules, who); !guarded)
+        return guarded.error();
+    const auto outcome = rules.import(source, entries,
+                                      {.reason = "imported from " + options.file,
+                                       .actor = who.to_string(),
+                                       .forced = options.force});
+    if (!outcome)
+        return outcome.error();
+    log_change(who, "import " + plural(outcome->added, "ban") + " as " + source);
+    Answer answer;
+    warn_about(*list, answer.warnings);
+    warn_about(*outcome, answer.warnings);
+    const auto enforced = is_enforced(gate->tables, answer.warnings);
+    if (!enforced)
+        return enforced.error();
+    answer.data = {
+        {"source", source},
+        {"read", list->prefixes.size()},
+        {"added", outcome->added},
+        {"changed", outcome->changed},
+        {"unchanged", outcome->unchanged},
+        {"duplicates", list->duplicates + outcome->duplicates},
+        {"refused", list->refused + outcome->allowed + outcome->protected_ + outcome->too_wide},
+        {"enforced", *enforced}};
+    return answer;
+}
+
+void show_import(const Json& data, Screen& screen) {
+    const auto count = [&](const char* key) { return data[key].get<uint64_t>(); };
+    screen.line("Banned " + format_count(count("added")) + " of " + plural(count("read"), "entry") +
+                " as " + data["source"].get<std::string>() + "; " +
+                format_count(count("unchanged")) + " were banned already, " +
+                format_count(count("changed")) + " changed, " + format_count(count("refused")) +
+                " refused.");
+}
+
+Result<Answer> flush(const std::string& source, const Session& session) {
+    if (is_reserved_list(source))
+        return make_error(ErrorCode::usage, '"' + source + "\" is kept by Sluice itself");
+    auto gate = session.open_to_write();
+    if (!gate)
+        return gate.error();
+    const auto removed = SourceRules(gate->tables).flush(source);
+    if (!removed)
+        return removed.error();
+    if (*removed == 0)
+        return make_error(ErrorCode::not_found, "there are no bans of \"" + source + '"',
+                          "see: sluicectl bans");
+    log_change(current_operator(), "flush the bans of " + source);
+    Answer answer;
+    answer.data = {{"source", source}, {"removed", *removed}};
+    return answer;
+}
+
+void show_flush(const Json& data, Screen& screen) {
+    screen.line("Removed " + plural(data["removed"].get<uint64_t>(), "ban") + " of " +
+                data["source"].get<std::string>() + '.');
+}
+
+}  // namespace
+
+void add_bans(CommandLine& line) {
+    auto options = std::make_shared<ListOptions>();
+    CLI::App* app = line.add("bans", "List what is banned; import or flush a list");
+    app->require_subcommand(0, 1);
+    app->add_option("--source", options->source, "Only this list's bans")->type_name("NAME");
+    app->add_option("--limit", options->limit, "At most so many; 0 shows all")
+        ->type_name("N")
+        ->capture_default_str();
+    line.handle(
+        app,
+        [options](const Session& session) {
+            return list_rules(session, {RuleKind::ban, options->source, options->limit});
+        },
+        show_rules);
+
+    auto import_options = std::make_shared<ImportOptions>();
+    CLI::App* importing = line.add("import", "Ban all that a file lists", app);
+    importing->add_option("FILE", import_options->file, "A block list")->required();
+    importing->add_option("--format", import_options->format, "auto, plain, spamhaus or firehol")
+        ->type_name("FORMAT")
+        ->capture_default_str();
+    importing->add_option("--ttl", import_options->ttl, "How long, or permanent")
+        ->type_name("TIME")
+        ->capture_default_str();
+    importing->add_option("--source", import_options->source, "The list; default: the file's name")
+        ->type_name("NAME");
+    importing->add_flag("--force", import_options->force, "Even what is protected, or very wide");
+    line.handle(
+        importing,
+        [import_options](const Session& session) { return import(*import_options, session); },
+        show_import);
+
+    auto source = std::make_shared<std::string>();
+    CLI::App* flushing = line.add("flush", "Take back all bans of one list", app);
+    flushing->add_option("--source", *source, "The list")->type_name("NAME")->required();
+    line.handle(
+        flushing, [source](const Session& session) { return flush(*source, session); }, show_flush);
+}
+
+}  // namespace sluice::cli

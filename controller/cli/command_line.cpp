@@ -1,0 +1,156 @@
+#include "cli/command_line.h"
+
+#include <string_view>
+#include <utility>
+
+#include "base/suggest.h"
+#include "cli/later.h"
+
+namespace sluice::cli {
+
+namespace {
+
+constexpr std::string_view kProgram = "sluicectl";
+
+// "sluicectl bans import"
+std::string path_of(const CLI::App* app) {
+    return app->get_parent() == nullptr ? std::string(kProgram)
+                                        : path_of(app->get_parent()) + ' ' + app->get_name();
+}
+
+std::string words_below(const CLI::App* app) {
+    return app->get_parent() == nullptr ? "" : path_of(app).substr(kProgram.size() + 1) + ' ';
+}
+
+// The command that parsing had come to.
+const CLI::App* innermost(const CLI::App* app) {
+    for (auto below = app->get_subcommands(); !below.empty(); below = app->get_subcommands())
+        app = below.front();
+    return app;
+}
+
+std::vector<std::string> option_names(const CLI::App* command) {
+    std::vector<std::string> names;
+    for (const CLI::Option* option : command->get_options())
+        for (const std::string& name : option->get_lnames())
+            names.push_back("--" + name);
+    return names;
+}
+
+std::vector<std::string> command_names(const CLI::App* command) {
+    std::vector<std::string> names;
+    for (const CLI::App* below : command->get_subcommands({}))
+        names.push_back(below->get_name());
+    return names;
+}
+
+std::string suggestion(std::string_view word, const std::vector<std::string>& known,
+                       const CLI::App* command) {
+    const std::vector<std::string_view> views(known.begin(), known.end());
+    const auto nearest = nearest_word(word, views);
+    return nearest ? "did you mean \"" + *nearest + "\"?" : "see: " + path_of(command) + " --help";
+}
+
+std::string joined(const std::vector<std::string>& words) {
+    std::string text;
+    for (const std::string& word : words)
+        text += (text.empty() ? "" : ", ") + word;
+    return text;
+}
+
+// The library's words where they are good enough, ours where they are not.
+std::string in_plain_words(const CLI::ParseError& error) {
+    const std::string text = error.what();
+    const std::string option = text.substr(0, text.find(':'));
+    if (text.find(": At Most 1 required") != std::string::npos)
+        return option + " stands more than once";
+    if (text.find(": 1 required ") != std::string::npos)
+        return option + " needs a value";
+    if (const std::string_view start = "Could not convert: "; text.starts_with(start))
+        return text.substr(start.size()) + " is not a number that fits";
+    return text;
+}
+
+Error usage(std::string message, std::string hint) {
+    return make_error(ErrorCode::usage, std::move(message), std::move(hint));
+}
+
+}  // namespace
+
+CommandLine::CommandLine()
+    : root_(std::make_unique<CLI::App>("Sluice: an XDP rate limiter at the edge",
+                                       std::string(kProgram))) {
+    root_->require_subcommand(1);
+    root_->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::Throw);
+}
+
+// Bound to the same variables everywhere, so that they may stand before or behind the command; last
+// of all, so that a command's own options come first in its help.
+void CommandLine::add_globals(CLI::App* app) {
+    for (CLI::App* below : app->get_subcommands({}))
+        add_globals(below);
+    constexpr const char* kGroup = "Options of all commands";
+    app->set_help_flag("-h,--help", "Show this help")->group(kGroup);
+    app->add_flag("--json", globals_.json, "One JSON object on stdout")->group(kGroup);
+    app->add_option("--pin-dir", globals_.pin_dir, "Where the gate is pinned")
+        ->type_name("DIR")
+        ->capture_default_str()
+        ->group(kGroup);
+    app->add_option("--color", globals_.color, "auto, always or never")
+        ->check(CLI::IsMember({"auto", "always", "never"}))
+        ->type_name("WHEN")
+        ->capture_default_str()
+        ->group(kGroup);
+    app->add_option("--timeout", globals_.timeout, "How long to wait for another writer")
+        ->type_name("TIME")
+        ->capture_default_str()
+        ->group(kGroup);
+}
+
+CLI::App* CommandLine::add(const std::string& name, const std::string& summary, CLI::App* parent) {
+    return (parent == nullptr ? root_.get() : parent)->add_subcommand(name, summary);
+}
+
+Error CommandLine::explain_leftover(const CLI::App* command, const std::string& word) const {
+    const std::string name = word.substr(0, word.find('='));
+    if (word.starts_with('-') && word != "-") {
+        if (is_later_option(name))
+            return usage(name + " is not available in this version", "");
+        return usage("unknown option " + name, suggestion(name, option_names(command), command));
+    }
+    const auto below = command_names(command);
+    if (below.empty())
+        return usage("too many arguments: \"" + word + '"', "see: " + path_of(command) + " --help");
+    if (is_later_command(words_below(command) + word))
+        return usage('"' + words_below(command) + word + "\" is not available in this version", "");
+    return usage("unknown command \"" + words_below(command) + word + '"',
+                 suggestion(word, below, command));
+}
+
+Result<CommandLine::Choice> CommandLine::parse(int count, const char* const* arguments) {
+    add_globals(root_.get());
+    try {
+        root_->parse(count, arguments);
+    } catch (const CLI::CallForHelp&) {
+        const CLI::App* command = innermost(root_.get());
+        return Choice{nullptr, command->get_parent() == nullptr
+                                   ? command->help()
+                                   : command->help(path_of(command->get_parent()))};
+    } catch (const CLI::ParseError& error) {
+        const CLI::App* command = innermost(root_.get());
+        // What was not understood says more than what was missed because of it.
+        for (const CLI::App* app = command; app != nullptr; app = app->get_parent())
+            if (const auto left = app->remaining(); !left.empty())
+                return explain_leftover(app, left.front());
+        if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr &&
+            !command_names(command).empty() && command->get_subcommands().empty())
+            return usage("which command?", "one of: " + joined(command_names(command)));
+        return usage(in_plain_words(error), "see: " + path_of(command) + " --help");
+    }
+    const auto chosen = handlers_.find(innermost(root_.get()));
+    if (chosen == handlers_.end())
+        return usage("which command?", "see: sluicectl --help");
+    return Choice{&chosen->second, {}};
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,54 @@
+// sluicectl confirm: keep a change that would be taken back otherwise.
+#include <algorithm>
+
+#include "cli/command_line.h"
+#include "gate/policy_store.h"
+#include "gate/source_rules.h"
+#include "gate/switches.h"
+#include "operate/policy_lists.h"
+
+namespace sluice::cli {
+
+namespace {
+
+Result<Answer> run(const std::string& id, const Session& session) {
+    auto gate = session.open_to_write();
+    if (!gate)
+        return gate.error();
+    Tables& tables = gate->tables;
+    const auto confirmed = confirm_switches(tables, id);
+    if (!confirmed)
+        return confirmed.error();
+    const Operator who = current_operator();
+    // Its allows held for the time of the confirmation only.
+    if (std::find(confirmed->begin(), confirmed->end(), "policy") != confirmed->end()) {
+        const auto policy = current_policy(tables);
+        if (!policy)
+            return policy.error();
+        SourceRules rules(tables);
+        if (const Status lists = install_lists(rules, policy->policy, who); !lists)
+            return lists.error();
+    }
+    for (const std::string& done : *confirmed)
+        log_change(who, "confirm " + done);
+    Answer answer;
+    answer.data = {{"confirmed", *confirmed}};
+    return answer;
+}
+
+void show(const Json& data, Screen& screen) {
+    for (const Json& id : data["confirmed"])
+        screen.line("Confirmed: " + id.get<std::string>() + '.');
+}
+
+}  // namespace
+
+void add_confirm(CommandLine& line) {
+    auto id = std::make_shared<std::string>("all");
+    CLI::App* app = line.add("confirm", "Keep a change that waits for it");
+    app->add_option("ID", *id, "As in `sluicectl switch list`; default: all that wait");
+    line.handle(
+        app, [id](const Session& session) { return run(*id, session); }, show);
+}
+
+}  // namespace sluice::cli

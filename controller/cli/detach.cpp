@@ -1,0 +1,49 @@
+// sluicectl detach: off one interface; with the last one the tables go, too.
+#include "cli/command_line.h"
+#include "cli/format.h"
+#include "operate/attach_gate.h"
+
+namespace sluice::cli {
+
+namespace {
+
+Result<Answer> run(const std::string& interface, const Session& session) {
+    const auto report =
+        detach_gate(session.pin_dir, interface, session.timeout, current_operator());
+    if (!report)
+        return report.error();
+    Answer answer;
+    answer.data = {{"iface", interface},
+                   {"gate_removed", report->gate_removed},
+                   {"removed", {{"bans", report->bans}, {"allows", report->allows}}},
+                   {"still_attached", report->still_attached}};
+    answer.warnings = report->warnings;
+    return answer;
+}
+
+void show(const Json& data, Screen& screen) {
+    screen.line("Detached from " + data["iface"].get<std::string>() + '.');
+    if (data["gate_removed"]) {
+        const Json& removed = data["removed"];
+        screen.line("It was the last interface, so the gate is gone, and with it " +
+                    plural(removed["bans"].get<uint64_t>(), "ban") + " and " +
+                    plural(removed["allows"].get<uint64_t>(), "allow") + '.');
+        return;
+    }
+    std::string rest;
+    for (const auto& name : data["still_attached"])
+        rest += (rest.empty() ? "" : ", ") + name.get<std::string>();
+    screen.line("Still attached to " + rest + '.');
+}
+
+}  // namespace
+
+void add_detach(CommandLine& line) {
+    auto interface = std::make_shared<std::string>();
+    CLI::App* app = line.add("detach", "Take the gate off an interface");
+    app->add_option("IFACE", *interface, "Such as eth0")->required();
+    line.handle(
+        app, [interface](const Session& session) { return run(*interface, session); }, show);
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,44 @@
+#include "cli/later.h"
+
+#include <algorithm>
+#include <array>
+
+namespace sluice::cli {
+
+namespace {
+
+constexpr std::array<std::string_view, 4> kOptions = {"--fleet", "--l7", "--grace", "--at"};
+constexpr std::array<std::string_view, 20> kCommands = {
+    "budget",
+    "sync",
+    "risk",
+    "drill",
+    "top",
+    "events",
+    "audit",
+    "tune",
+    "doctor",
+    "replay",
+    "learn",
+    "report",
+    "completion",
+    "policy diff",
+    "policy push",
+    "policy history",
+    "policy promote",
+    "policy rollback",
+    "policy override",
+    "policy shadow",
+};
+
+}  // namespace
+
+bool is_later_option(std::string_view name) {
+    return std::find(kOptions.begin(), kOptions.end(), name) != kOptions.end();
+}
+
+bool is_later_command(std::string_view name) {
+    return std::find(kCommands.begin(), kCommands.end(), name) != kCommands.end();
+}
+
+}  // namespace sluice::cli

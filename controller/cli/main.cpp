@@ -1,0 +1,100 @@
+// sluicectl: parse, run, print; errors become exit codes here and nowhere else.
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <string_view>
+#include <utility>
+
+#include "cli/command_line.h"
+
+namespace sluice::cli {
+
+namespace {
+
+std::string dump(const Json& json) {
+    // Reasons may hold anything; the output is UTF-8 all the same.
+    return json.dump(-1, ' ', false, Json::error_handler_t::replace) + '\n';
+}
+
+// False where the reader cannot take it; one that has gone away has simply had enough.
+bool write_out(const std::string& text) {
+    const bool written =
+        std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+    return written || errno == EPIPE;
+}
+
+int print_error(const Error& error, bool json) {
+    if (json) {
+        (void)write_out(dump({{"ok", false},
+                              {"error",
+                               {{"code", error_code_name(error.code)},
+                                {"message", error.message},
+                                {"hint", error.hint}}}}));
+    } else {
+        (void)std::fprintf(stderr, "sluicectl: %s\n", error.message.c_str());
+        if (!error.hint.empty())
+            (void)std::fprintf(stderr, "  %s\n", error.hint.c_str());
+    }
+    return static_cast<int>(error.code);
+}
+
+std::string as_json(const Answer& answer) {
+    Json data = answer.data;
+    if (!answer.warnings.empty())
+        data["warnings"] = answer.warnings;
+    return dump({{"ok", true}, {"data", std::move(data)}});
+}
+
+int print_answer(const Answer& answer, Show show, const GlobalOptions& globals) {
+    Screen screen(wants_colors(globals.color));
+    if (!globals.json && !answer.quiet) {
+        for (const std::string& warning : answer.warnings)
+            (void)std::fprintf(stderr, "warning: %s\n", warning.c_str());
+        show(answer.data, screen);
+    }
+    if (write_out(globals.json ? as_json(answer) : screen.text()))
+        return 0;
+    return print_error(from_errno(errno, "write the output"), false);
+}
+
+// Usage errors come before the options are known to be good, so it is looked for by hand.
+bool asks_for_json(int count, const char* const* arguments) {
+    for (int i = 1; i < count && std::strcmp(arguments[i], "--") != 0; ++i)
+        if (std::strcmp(arguments[i], "--json") == 0)
+            return true;
+    return false;
+}
+
+int run(int count, const char* const* arguments) {
+    CommandLine line;
+    add_all_commands(line);
+    const auto choice = line.parse(count, arguments);
+    if (!choice)
+        return print_error(choice.error(), asks_for_json(count, arguments));
+    if (choice->handler == nullptr)
+        return write_out(choice->help) ? 0 : 1;
+    const GlobalOptions& globals = line.globals();
+    const auto session = Session::from(globals);
+    if (!session)
+        return print_error(session.error(), globals.json);
+    const auto answer = choice->handler->run(*session);
+    if (!answer)
+        return print_error(answer.error(), globals.json);
+    return print_answer(*answer, choice->handler->show, globals);
+}
+
+}  // namespace
+
+}  // namespace sluice::cli
+
+int main(int count, char** arguments) {
+    // A pipe that closes early (… | head) is no error, and must not end a command half-way.
+    (void)std::signal(SIGPIPE, SIG_IGN);
+    try {
+        return sluice::cli::run(count, arguments);
+    } catch (const std::exception& error) {
+        return sluice::cli::print_error(sluice::failed(error.what()),
+                                        sluice::cli::asks_for_json(count, arguments));
+    }
+}

@@ -1,0 +1,166 @@
+// sluicectl policy: check a configuration, apply it, show what is in force.
+#include <ctime>
+
+#include "cli/command_line.h"
+#include "cli/format.h"
+#include "gate/policy_store.h"
+#include "gate/switches.h"
+#include "operate/apply_policy.h"
+#include "operate/config_file.h"
+#include "operate/table_needs.h"
+#include "policy/compile.h"
+#include "policy/rule_id.h"
+
+namespace sluice::cli {
+
+namespace {
+
+ClockFacts clock_of_this_host() {
+    timespec tick{};
+    (void)::clock_getres(CLOCK_MONOTONIC_COARSE, &tick);
+    const auto tick_ns = static_cast<uint32_t>(tick.tv_sec * 1'000'000'000 + tick.tv_nsec);
+    return {tick_ns, 2 * tick_ns};
+}
+
+// As installing it would, with ids that any gate could give.
+Status try_to_compile(const Policy& policy) {
+    ServiceIds ids;
+    for (const std::string& name : service_names(policy))
+        ids.emplace(name, static_cast<uint32_t>(ids.size()));
+    const auto compiled = compile(policy, ids, {clock_of_this_host(), 1});
+    return compiled ? Status{} : compiled.error();
+}
+
+Result<Answer> check(const std::string& path, const Session&) {
+    const auto config = load_config_file(path);
+    if (!config)
+        return config.error();
+    const Policy& policy = config->policy;
+    if (const Status compiled = try_to_compile(policy); !compiled)
+        return compiled.error();
+    const auto cpus = cpu_count();
+    if (!cpus)
+        return cpus.error();
+    Answer answer;
+    answer.data = {{"file", path},
+                   {"mode", mode_name(policy.mode)},
+                   {"services", policy.services.size()},
+                   {"classes", policy.classes.size()},
+                   {"allows", policy.sources.allow.size()},
+                   {"memory_bytes", needed_sizes(policy, *cpus).memory()}};
+    answer.warnings = policy.warnings;
+    return answer;
+}
+
+void show_check(const Json& data, Screen& screen) {
+    screen.line(data["file"].get<std::string>() +
+                " is good: " + plural(data["services"].get<uint64_t>(), "service") + ", " +
+                plural(data["allows"].get<uint64_t>(), "allow") + ", mode " +
+                data["mode"].get<std::string>() + "; a new gate takes " +
+                format_bytes(data["memory_bytes"].get<uint64_t>()) + '.');
+}
+
+Result<Answer> show_policy(const Session& session) {
+    const auto tables = session.open();
+    if (!tables)
+        return tables.error();
+    const auto policy = current_policy(*tables);
+    if (!policy)
+        return policy.error();
+    Answer answer;
+    answer.data = {{"version", policy->version},
+                   {"source", policy->source},
+                   {"applied_at", format_time(policy->applied_s)},
+                   {"text", policy->text}};
+    return answer;
+}
+
+void print_policy(const Json& data, Screen& screen) {
+    screen.line("# version " + data["version"].dump() + ", applied " +
+                data["applied_at"].get<std::string>() + ", from " +
+                data["source"].get<std::string>());
+    screen.raw(data["text"].get<std::string>());
+}
+
+// The operator's word stays over the policy's; that should surprise nobody.
+void warn_of_overrides(const Tables& tables, std::vector<std::string>& warnings) {
+    for (const SwitchEntry& entry : list_switches(tables))
+        if (entry.id != "policy")
+            warnings.push_back(entry.id + " stays in mode " + entry.now +
+                               ", an operator's override; sluicectl switch clear " + entry.id);
+}
+
+Result<Answer> apply(const std::string& path, const std::optional<std::string>& confirm,
+                     const Session& session) {
+    const auto within = parse_optional_time("--confirm", confirm);
+    if (!within)
+        return within.error();
+    const auto config = load_config_file(path);
+    if (!config)
+        return config.error();
+    auto gate = session.open_to_write();
+    if (!gate)
+        return gate.error();
+    Tables& tables = gate->tables;
+    const Operator who = current_operator();
+    const uint64_t before = current_policy_version(tables);
+    const auto version = apply_policy(tables, *config, *within, who);
+    if (!version)
+        return version.error();
+    log_change(who, "policy version " + std::to_string(before) + " to " + std::to_string(*version) +
+                        ", from " + config->source);
+    Answer answer;
+    answer.data = {{"version", *version},
+                   {"before", before},
+                   {"source", config->source},
+                   {"confirm_within_s", seconds(*within)}};
+    answer.warnings = config->policy.warnings;
+    if (const auto cpus = cpu_count())
+        for (const std::string& shortfall :
+             shortfalls(tables.sizes, needed_sizes(config->policy, *cpus)))
+            answer.warnings.push_back("made for less than this policy asks for: " + shortfall +
+                                      "; to change that, detach all interfaces and attach anew");
+    warn_of_overrides(tables, answer.warnings);
+    return answer;
+}
+
+void show_apply(const Json& data, Screen& screen) {
+    screen.line("Policy version " + data["version"].dump() + " is in force, from " +
+                data["source"].get<std::string>() + '.');
+    if (!data["confirm_within_s"].is_null())
+        screen.line("Within " + format_seconds(data["confirm_within_s"].get<double>()) +
+                    ": sluicectl confirm; or version " + data["before"].dump() + " comes back.");
+}
+
+}  // namespace
+
+void add_policy(CommandLine& line) {
+    CLI::App* app = line.add("policy", "Check a configuration, apply it, show what is in force");
+    app->require_subcommand(1);
+
+    auto checked = std::make_shared<std::string>();
+    CLI::App* checking =
+        line.add("check", "Is this configuration good, and what does it need?", app);
+    checking->add_option("FILE", *checked, "Such as /etc/sluice/sluice.toml")->required();
+    line.handle(
+        checking, [checked](const Session& session) { return check(*checked, session); },
+        show_check);
+
+    line.handle(line.add("show", "The policy in force, as it was written", app), show_policy,
+                print_policy);
+
+    auto applied = std::make_shared<std::string>();
+    auto confirm = std::make_shared<std::optional<std::string>>();
+    CLI::App* applying = line.add("apply", "Put a configuration in force on this gate", app);
+    applying->add_option("FILE", *applied, "Such as /etc/sluice/sluice.toml")->required();
+    applying
+        ->add_option("--confirm", *confirm,
+                     "Take it back, unless `sluicectl confirm` comes within this time")
+        ->type_name("TIME");
+    line.handle(
+        applying,
+        [applied, confirm](const Session& session) { return apply(*applied, *confirm, session); },
+        show_apply);
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,57 @@
+#include "cli/rule_list.h"
+
+#include "cli/format.h"
+
+namespace sluice::cli {
+
+Result<Answer> list_rules(const Session& session, const RuleQuery& query) {
+    auto tables = session.open();
+    if (!tables)
+        return tables.error();
+    const bool bans = query.kind == RuleKind::ban;
+    const auto found = SourceRules(*tables).list(
+        query.kind, query.source ? std::optional<std::string_view>(*query.source) : std::nullopt,
+        query.limit);
+    if (!found)
+        return found.error();
+    const uint64_t now_ns = gate_now_ns(*tables);
+    Json list = Json::array();
+    for (const ListedRule& rule : found->rules) {
+        Json entry = {{"prefix", rule.prefix.to_string()},
+                      {"source", rule.list},
+                      {"expires_in_s", seconds_until(rule.until_ns, now_ns)},
+                      {"since", format_time(rule.since_s)},
+                      {"actor", rule.actor},
+                      {"reason", rule.reason}};
+        entry[bans ? "forced" : "exempt"] = bans ? rule.forced : rule.exempt;
+        list.push_back(std::move(entry));
+    }
+    Answer answer;
+    answer.data[bans ? "bans" : "allows"] = std::move(list);
+    answer.data["total"] = found->total;
+    return answer;
+}
+
+void show_rules(const Json& data, Screen& screen) {
+    const bool bans = data.contains("bans");
+    const Json& list = data[bans ? "bans" : "allows"];
+    if (list.empty()) {
+        screen.line(bans ? "No bans." : "No allows.");
+        return;
+    }
+    std::vector<Row> rows;
+    for (const Json& rule : list)
+        rows.push_back({{rule["prefix"].get<std::string>()},
+                        {rule["source"].get<std::string>()},
+                        {format_expiry(rule["expires_in_s"])},
+                        {rule["since"].get<std::string>()},
+                        {rule["actor"].get<std::string>()},
+                        {rule[bans ? "forced" : "exempt"] ? (bans ? "forced" : "exempt") : ""},
+                        {rule["reason"].get<std::string>()}});
+    screen.table({{"PREFIX"}, {"SOURCE"}, {"ENDS"}, {"SINCE"}, {"BY"}, {""}, {"REASON"}}, rows);
+    const auto total = data["total"].get<uint64_t>();
+    if (total > list.size())
+        screen.line("… and " + format_count(total - list.size()) + " more: --limit 0 shows all");
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,122 @@
+#include "cli/screen.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace sluice::cli {
+
+namespace {
+
+constexpr std::string_view kGap = "  ";
+
+// Characters, not bytes.
+size_t width(std::string_view text) {
+    return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+        return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
+    }));
+}
+
+// Reasons and names come from files and feeds: no control character reaches the terminal.
+std::string printable(std::string_view text) {
+    std::string out(text);
+    for (char& c : out)
+        if (const auto byte = static_cast<unsigned char>(c); byte < 0x20 || byte == 0x7f)
+            c = '?';
+    return out;
+}
+
+std::string_view escape(Style style) {
+    switch (style) {
+        case Style::strong:
+            return "\x1b[1m";
+        case Style::dim:
+            return "\x1b[2m";
+        case Style::good:
+            return "\x1b[32m";
+        case Style::careful:
+            return "\x1b[33m";
+        case Style::bad:
+            return "\x1b[31m";
+        case Style::plain:
+            break;
+    }
+    return "";
+}
+
+void trim_end(std::string& text) {
+    while (text.ends_with(' '))
+        text.pop_back();
+}
+
+}  // namespace
+
+std::string Screen::paint(std::string_view text, Style style) const {
+    if (!colors_ || style == Style::plain || text.empty())
+        return std::string(text);
+    return std::string(escape(style)).append(text).append("\x1b[0m");
+}
+
+void Screen::line(std::string_view text, Style style) {
+    text_ += paint(printable(text), style) + '\n';
+}
+
+void Screen::raw(std::string_view text) {
+    text_ += text;
+    if (!text.empty() && !text.ends_with('\n'))
+        text_ += '\n';
+}
+
+void Screen::fields(const std::vector<std::pair<std::string_view, Cell>>& fields) {
+    size_t widest = 0;
+    for (const auto& [label, value] : fields)
+        widest = std::max(widest, width(label));
+    for (const auto& [label, value] : fields) {
+        text_ += paint(label, Style::dim) + std::string(widest - width(label), ' ');
+        text_.append(kGap).append(paint(printable(value.text), value.style));
+        trim_end(text_);
+        text_ += '\n';
+    }
+}
+
+void Screen::table(const std::vector<Column>& columns, const std::vector<Row>& rows) {
+    std::vector<size_t> widths;
+    for (const Column& column : columns)
+        widths.push_back(width(column.title));
+    for (const Row& row : rows)
+        for (size_t i = 0; i < row.size(); ++i)
+            widths[i] = std::max(widths[i], width(row[i].text));
+    const auto put = [&](size_t i, std::string_view text, Style style) {
+        const std::string padding(widths[i] - std::min(widths[i], width(text)), ' ');
+        text_ += i == 0 ? "" : kGap;
+        text_ += columns[i].number ? padding + paint(text, style) : paint(text, style) + padding;
+    };
+    for (size_t i = 0; i < columns.size(); ++i)
+        put(i, columns[i].title, Style::dim);
+    trim_end(text_);
+    text_ += '\n';
+    for (const Row& row : rows) {
+        for (size_t i = 0; i < row.size(); ++i)
+            put(i, printable(row[i].text), row[i].style);
+        trim_end(text_);
+        text_ += '\n';
+    }
+}
+
+bool wants_colors(std::string_view choice) {
+    if (choice != "auto")
+        return choice == "always";
+    const char* no_color = std::getenv("NO_COLOR");
+    const char* terminal = std::getenv("TERM");
+    return ::isatty(STDOUT_FILENO) == 1 && (no_color == nullptr || *no_color == '\0') &&
+           !(terminal != nullptr && std::string_view(terminal) == "dumb");
+}
+
+Style style_of_mode(std::string_view mode) {
+    if (mode == "enforce")
+        return Style::good;
+    return mode == "observe" ? Style::careful : Style::bad;
+}
+
+}  // namespace sluice::cli

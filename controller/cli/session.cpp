@@ -1,0 +1,31 @@
+#include "cli/session.h"
+
+#include <cstdio>
+
+#include "cli/format.h"
+
+namespace sluice::cli {
+
+Result<Session> Session::from(const GlobalOptions& options) {
+    const auto timeout = parse_time(options.timeout);
+    if (!timeout)
+        return timeout.error().with_context("--timeout");
+    constexpr std::chrono::hours kLongest(1);
+    if (*timeout > kLongest)
+        return make_error(ErrorCode::usage, "--timeout: more than an hour is no waiting");
+    std::string pin_dir = options.pin_dir;
+    while (pin_dir.size() > 1 && pin_dir.ends_with('/'))
+        pin_dir.pop_back();
+    if (!pin_dir.starts_with('/'))
+        return make_error(ErrorCode::usage, "--pin-dir must be an absolute path",
+                          "such as /sys/fs/bpf/sluice");
+    return Session{options.json, std::move(pin_dir),
+                   std::chrono::duration_cast<std::chrono::milliseconds>(*timeout)};
+}
+
+void Session::progress(std::string_view text) const {
+    if (!json)
+        (void)std::fprintf(stderr, "%.*s\n", static_cast<int>(text.size()), text.data());
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,38 @@
+// What every command needs: where the gate is, who asks, how long to wait.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "gate/tables.h"
+#include "operate/gate_access.h"
+#include "operate/operator.h"
+
+namespace sluice::cli {
+
+// The options of all commands, as written.
+struct GlobalOptions {
+    bool json = false;
+    std::string pin_dir = "/sys/fs/bpf/sluice";
+    std::string color = "auto";
+    std::string timeout = "5s";
+};
+
+struct Session {
+    bool json = false;
+    std::string pin_dir;
+    std::chrono::milliseconds timeout{};
+
+    static Result<Session> from(const GlobalOptions& options);
+
+    [[nodiscard]] Result<Tables> open() const { return open_gate(pin_dir); }
+    [[nodiscard]] Result<WritableGate> open_to_write() const {
+        return open_gate_to_write(pin_dir, timeout);
+    }
+    // Something that people should know before the command is done.
+    void progress(std::string_view text) const;
+};
+
+}  // namespace sluice::cli

@@ -1,0 +1,200 @@
+// sluicectl status: what runs, in which mode, and what it has seen.
+#include <algorithm>
+
+#include "cli/command_line.h"
+#include "cli/format.h"
+#include "gate/attachment.h"
+#include "gate/counters.h"
+#include "gate/policy_store.h"
+#include "gate/switches.h"
+#include "policy/rule_id.h"
+
+namespace sluice::cli {
+
+namespace {
+
+Json attached_json(const std::vector<Attachment>& all, std::vector<std::string>& warnings) {
+    Json list = Json::array();
+    for (const Attachment& attachment : all) {
+        list.push_back({{"iface", attachment.interface},
+                        {"xdp_mode", attachment.native ? "native" : "generic"},
+                        {"program_id", attachment.program_id},
+                        {"dispatcher", attachment.dispatcher},
+                        {"state", attachment.lost      ? "lost"
+                                  : attachment.expired ? "not confirmed"
+                                                       : "attached"}});
+        if (attachment.lost)
+            warnings.push_back(
+                attachment.interface +
+                ": the gate is not there any more; attach it again: sluicectl attach " +
+                attachment.interface);
+        else if (attachment.expired)
+            warnings.push_back(attachment.interface +
+                               ": not confirmed in time, everything passes; sluicectl attach " +
+                               attachment.interface + " puts it back");
+        for (const std::string& warning : attachment.warnings)
+            warnings.push_back(attachment.interface + ": " + warning);
+    }
+    if (all.empty())
+        warnings.push_back("attached nowhere: nothing is looked at; sluicectl attach IFACE");
+    return list;
+}
+
+Result<Json> policy_json(const Tables& tables) {
+    const auto policy = current_policy(tables);
+    if (!policy) {
+        if (policy.error().code == ErrorCode::not_found)
+            return Json({{"version", 0}, {"source", nullptr}, {"applied_at", nullptr}});
+        return policy.error();
+    }
+    return Json({{"version", policy->version},
+                 {"source", policy->source},
+                 {"applied_at", format_time(policy->applied_s)}});
+}
+
+bool is_mode_switch(const SwitchEntry& entry) {
+    return entry.id != "policy" && !entry.id.starts_with("attach:");
+}
+
+Json switches_json(const std::vector<SwitchEntry>& entries, bool pending) {
+    Json list = Json::array();
+    for (const SwitchEntry& entry : entries) {
+        if (pending ? !entry.waits_for_confirmation : !is_mode_switch(entry))
+            continue;
+        list.push_back({{"id", entry.id},
+                        {"now", entry.now},
+                        {"after", entry.after.empty() ? Json() : Json(entry.after)},
+                        {"left_s", seconds(entry.left)}});
+    }
+    return list;
+}
+
+Result<Json> bans_json(Tables& tables, std::vector<std::string>& warnings) {
+    const auto counts = SourceRules(tables).counts();
+    if (!counts)
+        return counts.error();
+    if (counts->bans_enforced < counts->bans_wanted)
+        warnings.push_back(plural(counts->bans_wanted - counts->bans_enforced, "ban") +
+                           " wanted but not in force");
+    constexpr size_t kNearlyFullPercent = 90;
+    if (counts->listing_used * 100 >= counts->listing_capacity * kNearlyFullPercent)
+        warnings.push_back("the listing is nearly full: " + format_count(counts->listing_used) +
+                           " of " + format_count(counts->listing_capacity));
+    return Json({{"wanted", counts->bans_wanted}, {"enforced", counts->bans_enforced}});
+}
+
+Json totals_json(const Tables& tables) {
+    Json totals = Json::object();
+    const Counters counters = read_counters(tables);
+    for (uint32_t index = 0; index < counters.size(); ++index)
+        totals[std::string(counter_name(index))] = counters[index].packets;
+    return totals;
+}
+
+Result<Answer> run(const Session& session) {
+    auto tables = session.open();
+    if (!tables)
+        return tables.error();
+    const auto mode = mode_of(*tables, WholeGate{});
+    if (!mode)
+        return mode.error();
+    const auto all = attachments(*tables);
+    if (!all)
+        return all.error();
+    const auto policy = policy_json(*tables);
+    if (!policy)
+        return policy.error();
+    Answer answer;
+    const auto bans = bans_json(*tables, answer.warnings);
+    if (!bans)
+        return bans.error();
+    const auto entries = list_switches(*tables);
+    const SourceUse use = source_use(*tables);
+    answer.data = {
+        {"mode", mode_name(*mode)},
+        {"attached", attached_json(*all, answer.warnings)},
+        {"policy", *policy},
+        {"overrides", switches_json(entries, false)},
+        {"pending_confirm", switches_json(entries, true)},
+        {"daemon", {{"running", false}, {"pid", nullptr}, {"uptime_s", nullptr}}},
+        {"redis", {{"state", "off"}, {"last_sync_ms", nullptr}}},
+        {"sources",
+         {{"capacity", use.capacity}, {"live", use.live}, {"evicted_live", use.evicted_live}}},
+        {"bans", *bans},
+        {"totals", totals_json(*tables)}};
+    return answer;
+}
+
+std::string switch_text(const Json& entry) {
+    std::string text = entry["id"].get<std::string>() + ' ' + entry["now"].get<std::string>();
+    if (!entry["after"].is_null())
+        text +=
+            ", back to " + entry["after"].get<std::string>() + ' ' + format_expiry(entry["left_s"]);
+    return text;
+}
+
+void show_totals(const Json& totals, Screen& screen) {
+    std::vector<Row> rows;
+    for (uint32_t index = 0; index < SLUICE_COUNTERS; ++index) {
+        const auto packets = totals[std::string(counter_name(index))].get<uint64_t>();
+        if (packets == 0)
+            continue;
+        const Style style = counter_kind(index) == CounterKind::passed    ? Style::plain
+                            : counter_kind(index) == CounterKind::dropped ? Style::bad
+                                                                          : Style::careful;
+        rows.push_back({{std::string(counter_name(index)), style},
+                        {format_count(packets)},
+                        {std::string(counter_meaning(index)), Style::dim}});
+    }
+    screen.line();
+    if (rows.empty())
+        screen.line("No packets yet.");
+    else
+        screen.table({{"VERDICT"}, {"PACKETS", true}, {"MEANING"}}, rows);
+}
+
+void show(const Json& data, Screen& screen) {
+    const auto mode = data["mode"].get<std::string>();
+    std::vector<std::pair<std::string_view, Cell>> fields = {
+        {"mode", {mode + (mode == "observe" ? " (nothing is dropped)" : ""), style_of_mode(mode)}}};
+    for (const Json& attached : data["attached"]) {
+        const auto state = attached["state"].get<std::string>();
+        fields.push_back(
+            {"interface",
+             {attached["iface"].get<std::string>() + ", " +
+                  attached["xdp_mode"].get<std::string>() +
+                  (attached["dispatcher"] ? ", under a dispatcher" : "") + ", " + state,
+              state == "attached" ? Style::plain : Style::bad}});
+    }
+    const Json& policy = data["policy"];
+    fields.push_back({"policy", policy["source"].is_null()
+                                    ? std::string("none")
+                                    : "version " + policy["version"].dump() + ", " +
+                                          policy["source"].get<std::string>() + ", applied " +
+                                          policy["applied_at"].get<std::string>()});
+    for (const Json& entry : data["overrides"])
+        fields.push_back({"override", {switch_text(entry), Style::careful}});
+    for (const Json& entry : data["pending_confirm"])
+        fields.push_back({"to confirm", {switch_text(entry), Style::careful}});
+    const Json& bans = data["bans"];
+    fields.push_back({"bans", format_count(bans["enforced"].get<uint64_t>()) + " in force of " +
+                                  format_count(bans["wanted"].get<uint64_t>())});
+    const Json& sources = data["sources"];
+    fields.push_back({"source state", format_count(sources["live"].get<uint64_t>()) + " of " +
+                                          format_count(sources["capacity"].get<uint64_t>()) +
+                                          " words live, " +
+                                          format_count(sources["evicted_live"].get<uint64_t>()) +
+                                          " evicted while live"});
+    fields.push_back({"daemon", "not running: the gate works without it"});
+    screen.fields(fields);
+    show_totals(data["totals"], screen);
+}
+
+}  // namespace
+
+void add_status(CommandLine& line) {
+    CLI::App* app = line.add("status", "What runs, in which mode, and what it has seen");
+    line.handle(app, run, show);
+}
+
+}  // namespace sluice::cli

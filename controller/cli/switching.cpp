@@ -1,0 +1,109 @@
+#include "cli/switching.h"
+
+#include "cli/format.h"
+#include "operate/operator.h"
+#include "policy/rule_id.h"
+
+namespace sluice::cli {
+
+namespace {
+
+// What the switch says once an override is gone.
+Result<Mode> mode_of_policy(const Tables& tables, const SwitchTarget& target) {
+    const auto id = format_switch_target(target);
+    for (const SwitchEntry& entry : list_switches(tables))
+        if (entry.id == id && !entry.after.empty())
+            return parse_mode(entry.after);
+    return mode_of(tables, target);
+}
+
+}  // namespace
+
+void add_timing(CLI::App* app, TimingOptions& options) {
+    app->add_option("--for", options.lasts, "Then what was before comes back")->type_name("TIME");
+    app->add_option("--confirm", options.confirm,
+                    "Take it back, unless `sluicectl confirm` comes within this time")
+        ->type_name("TIME");
+}
+
+Result<SwitchTiming> read_timing(const TimingOptions& options) {
+    const auto lasts = parse_optional_time("--for", options.lasts);
+    if (!lasts)
+        return lasts.error();
+    const auto confirm = parse_optional_time("--confirm", options.confirm);
+    if (!confirm)
+        return confirm.error();
+    return SwitchTiming{*lasts, *confirm};
+}
+
+Result<std::optional<Mode>> read_wanted(std::string_view text, std::string_view back_word) {
+    if (text == back_word)
+        return std::optional<Mode>();
+    const auto mode = parse_mode(text);
+    if (!mode)
+        return make_error(ErrorCode::usage, mode.error().message,
+                          mode.error().hint + ' ' + std::string(back_word));
+    return std::optional(*mode);
+}
+
+Result<Answer> change_mode(const Tables& tables, const SwitchTarget& target,
+                           std::optional<Mode> wanted, const SwitchTiming& timing,
+                           const ChangeOptions& options) {
+    if (!wanted && (timing.lasts || timing.confirm))
+        return make_error(ErrorCode::usage,
+                          "going back to the policy takes neither --for nor "
+                          "--confirm");
+    Result<Mode> before = mode_of(tables, target);
+    Result<Mode> now = before;
+    if (options.dry_run)
+        now = wanted ? Result<Mode>(*wanted) : mode_of_policy(tables, target);
+    else
+        before = wanted ? set_mode(tables, target, *wanted, timing) : clear_mode(tables, target);
+    if (!before)
+        return before.error();
+    if (!options.dry_run)
+        now = mode_of(tables, target);
+    if (!now)
+        return now.error();
+    const auto effective = options.dry_run ? now : effective_mode(tables, target);
+    if (!effective)
+        return effective.error();
+
+    const std::string id = format_switch_target(target);
+    if (!options.dry_run)
+        log_change(current_operator(),
+                   "mode of " + id + ": " + std::string(mode_name(*before)) + " to " +
+                       std::string(mode_name(*now)),
+                   options.reason);
+    Answer answer;
+    answer.data = {{"target", id},
+                   {"before", mode_name(*before)},
+                   {"now", mode_name(*now)},
+                   {"effective", mode_name(*effective)},
+                   {"lasts_s", seconds(timing.lasts)},
+                   {"confirm_within_s", seconds(timing.confirm)},
+                   {"dry_run", options.dry_run}};
+    if (*effective != *now)
+        answer.warnings.push_back("in effect it is " + std::string(mode_name(*effective)) +
+                                  ": of gate, service and rule the most lenient wins");
+    return answer;
+}
+
+void show_change(const Json& data, Screen& screen) {
+    const auto now = data["now"].get<std::string>();
+    const auto before = data["before"].get<std::string>();
+    const bool dry_run = data["dry_run"];
+    std::string text = data["target"].get<std::string>() + ": ";
+    text += before == now ? (dry_run ? "would stay " : "") + now
+                          : (dry_run ? "would go from " : "") + before + " to " + now;
+    if (!data["lasts_s"].is_null())
+        text += " for " + format_seconds(data["lasts_s"].get<double>());
+    screen.line(text, style_of_mode(now));
+    if (!data["confirm_within_s"].is_null())
+        screen.line(
+            (dry_run ? "It would be taken back after " : "Within ") +
+            format_seconds(data["confirm_within_s"].get<double>()) +
+            (dry_run ? " without a confirmation." : ": sluicectl confirm; or it is taken back."));
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,41 @@
+// Block lists as files: plain text, FireHOL netsets, Spamhaus text and JSON lines.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "net/address.h"
+
+namespace sluice {
+
+enum class ListFormat { automatic, plain, spamhaus, firehol };
+
+// "auto", "plain", "spamhaus" or "firehol".
+Result<ListFormat> parse_list_format(std::string_view text);
+
+// A line that was not taken.
+struct RefusedLine {
+    size_t line = 0;
+    std::string text;  // shortened, without control characters
+    std::string why;
+};
+
+struct ListFile {
+    std::vector<Prefix> prefixes;  // distinct, in the file's order
+    size_t duplicates = 0;
+    size_t host_bits_cleared = 0;
+    size_t reserved = 0;  // private, loopback, multicast and the like: taken, but worth a look
+    size_t refused = 0;
+    std::vector<RefusedLine> refused_lines;  // the first few
+};
+
+// Refuses what is no list at all, a list without entries and a list cut short; a few bad lines in a
+// good list are left out and named. `forced` takes prefixes however wide, and a JSON list without
+// its last line.
+Result<ListFile> parse_list(std::string_view text, ListFormat format, bool forced = false);
+Result<ListFile> read_list_file(const std::string& path, ListFormat format, bool forced = false);
+
+}  // namespace sluice

@@ -1,0 +1,201 @@
+#include "gate/why.h"
+
+#include <bpf/bpf.h>
+
+#include <algorithm>
+
+#include "gate/counters.h"
+#include "gate/inquiry.h"
+#include "gate/policy_store.h"
+#include "gate/publish.h"
+#include "gate/service_ids.h"
+#include "gate/source_rules.h"
+
+namespace sluice {
+
+namespace {
+
+using std::chrono::nanoseconds;
+
+uint32_t port_class(const Tables& tables, uint32_t half, uint32_t selector) {
+    const sluice_port_line& line =
+        tables.ports[size_t{half} * SLUICE_HALF_PORT_LINES + selector / 32];
+    return line.port_class[selector % 32];
+}
+
+uint32_t destination_group(const Tables& tables, uint32_t half, const IpAddress& destination) {
+    const sluice_policy& policy = tables.policy[half];
+    for (uint32_t i = 0; i < std::min(policy.destination_lengths, SLUICE_MAX_LENGTHS); ++i) {
+        const uint32_t length = policy.destination_length[i];
+        const sluice_address network =
+            sluice_network({destination.high64(), destination.low64()}, length);
+        const sluice_destination_key key{network.high, network.low, length, half};
+        uint32_t group = 0;
+        if (bpf_map_lookup_elem(tables.destinations.get(), &key, &group) == 0)
+            return group;
+    }
+    return 0;
+}
+
+// --- who ---------------------------------------------------------------------------------------
+
+std::optional<nanoseconds> left_until(uint64_t until_ns, uint64_t now_ns) {
+    if (until_ns == SLUICE_NEVER || until_ns <= now_ns)
+        return std::nullopt;
+    return nanoseconds(static_cast<int64_t>(until_ns - now_ns));
+}
+
+// Of several lists that ban a prefix, the one whose word lasts longest.
+const ListedRule* longest_ban(const SourceMatch& match) {
+    const ListedRule* longest = nullptr;
+    for (const ListedRule& rule : match.listed)
+        if (rule.kind == RuleKind::ban && (longest == nullptr || rule.until_ns > longest->until_ns))
+            longest = &rule;
+    return longest;
+}
+
+void describe_ban(const SourceLookup& found, uint64_t now_ns, Why& why) {
+    const bool by_hand = !found.deciding;
+    const uint64_t by_hand_until = found.by_hand_until_ns.value_or(0);
+    why.rule = by_hand ? "bans.manual" : "bans";
+    why.actor = by_hand ? "bpftool" : "";
+    uint64_t until = by_hand_until;
+    if (!by_hand) {
+        until = std::max(until, found.deciding->until_ns);
+        why.notes.push_back(found.deciding->prefix.to_string() + " is banned");
+        if (const ListedRule* rule = longest_ban(*found.deciding)) {
+            why.rule = "bans." + rule->list;
+            why.actor = rule->actor.empty() ? rule->list : rule->actor;
+            if (!rule->reason.empty())
+                why.notes.push_back("reason: " + rule->reason);
+        }
+    }
+    why.expires_in = left_until(until, now_ns);
+}
+
+void note_standing(const SourceLookup& found, Why& why) {
+    const std::string prefix = found.deciding ? found.deciding->prefix.to_string() : "it";
+    if (found.standing == SourceStanding::allowed)
+        why.notes.push_back(prefix + " is allowed: no limits per source, budgets still count");
+    else if (found.standing == SourceStanding::exempt)
+        why.notes.push_back(prefix + " is exempt from limits and budgets");
+    else if (found.standing == SourceStanding::guarded)
+        why.notes.push_back(prefix + " is protected: it cannot be banned, limits still hold");
+}
+
+// --- which services ----------------------------------------------------------------------------
+
+Result<std::vector<uint32_t>> asked_services(const Tables& tables, const Question& question) {
+    if (question.service) {
+        const auto id = find_service_id(tables, *question.service);
+        if (!id && *question.service != "other")
+            return make_error(ErrorCode::not_found,
+                              "the policy has no service \"" + *question.service + '"',
+                              "see them with: sluicectl services");
+        return std::vector{id.value_or(SLUICE_SERVICE_OTHER)};
+    }
+    if (question.protocol)
+        return std::vector{
+            service_of(tables, *question.protocol, question.port, question.destination)};
+    std::vector<uint32_t> all;
+    for (const auto& [name, id] : service_ids(tables))
+        all.push_back(id);
+    if (all.empty())
+        all.push_back(SLUICE_SERVICE_OTHER);
+    std::sort(all.begin(), all.end());
+    return all;
+}
+
+bool limits_connections(const sluice_service& service) {
+    constexpr uint32_t kBit = 1u << SLUICE_CONNECTIONS;
+    const uint32_t limited = service.source_limits | service.prefix_limits | service.budget_limits;
+    return service.window.limit != 0 || (limited & kBit) != 0;
+}
+
+std::vector<PacketKind> asked_kinds(const Question& question, const sluice_service& service) {
+    if (question.kind != PacketKind::automatic)
+        return {question.kind};
+    const bool is_tcp = question.protocol.value_or(IPPROTO_TCP) == IPPROTO_TCP;
+    if (!is_tcp && question.protocol != IPPROTO_UDP)
+        return {PacketKind::other};
+    if (is_tcp && limits_connections(service))
+        return {PacketKind::connection, PacketKind::data};
+    return {PacketKind::data};
+}
+
+// The strictest answer of all services and kinds in question.
+Result<Answer> ask_all(const Tables& tables, const IpAddress& source, const Question& question,
+                       const SourceLookup& found, const std::optional<Policy>& policy) {
+    const auto services = asked_services(tables, question);
+    if (!services)
+        return services.error();
+    std::optional<Answer> strictest;
+    for (const uint32_t id : *services)
+        for (const PacketKind kind : asked_kinds(question, service_in_force(tables, id))) {
+            auto answer = ask_limits(tables, {source, id, kind, found, policy});
+            if (!answer)
+                return answer.error();
+            if (!strictest || answer->is_stricter_than(*strictest))
+                strictest = *std::move(answer);
+        }
+    if (services->size() > 1)
+        strictest->why.notes.push_back("the strictest of " + std::to_string(services->size()) +
+                                       " services; name one with --service or --port");
+    return *std::move(strictest);
+}
+
+}  // namespace
+
+uint32_t service_of(const Tables& tables, uint8_t protocol, std::optional<uint16_t> port,
+                    const std::optional<IpAddress>& destination) {
+    const uint32_t half = half_in_force(tables);
+    uint32_t selector = kProtocolStart + protocol;
+    if (protocol == IPPROTO_TCP || protocol == IPPROTO_UDP)
+        selector = (protocol == IPPROTO_UDP ? kUdpStart : 0) + port.value_or(0);
+    uint32_t cell = port_class(tables, half, selector);
+    if (destination)
+        cell += tables.policy[half].port_classes * destination_group(tables, half, *destination);
+    return tables.cells[size_t{half} * SLUICE_HALF_CELL_LINES + cell / 32].service[cell % 32];
+}
+
+Result<Why> why(Tables& tables, const IpAddress& source, const Question& question) {
+    const uint64_t now_ns = gate_now_ns(tables);
+    const uint32_t mode = sluice_switch_value(published(tables.settings().mode), now_ns);
+    const auto found = SourceRules(tables).lookup(source);
+    if (!found)
+        return found.error();
+    const auto installed = current_policy(tables);
+    std::optional<Policy> policy;
+    if (installed)
+        policy = installed->policy;
+
+    Answer answer;
+    if (found->standing == SourceStanding::banned) {
+        answer.why.verdict =
+            counter_name(sluice_counter_index(SLUICE_drop_banned, mode != SLUICE_MODE_ENFORCE));
+        describe_ban(*found, now_ns, answer.why);
+    } else {
+        auto asked = ask_all(tables, source, question, *found, policy);
+        if (!asked)
+            return asked.error();
+        answer = *std::move(asked);
+        note_standing(*found, answer.why);
+    }
+    Why& result = answer.why;
+    result.policy_version = current_policy_version(tables);
+    const auto source_class = size_t{found->source_class};
+    if (policy && source_class >= 1 && source_class <= policy->classes.size())
+        result.source_class = policy->classes[source_class - 1].name;
+    if (mode == SLUICE_MODE_OFF) {
+        result.notes.insert(result.notes.begin(),
+                            "the gate is off; if it enforced: " + result.verdict);
+        result.verdict = counter_name(SLUICE_pass_mode_off);
+    } else if (mode == SLUICE_MODE_OBSERVE) {
+        result.notes.push_back("the gate is in observe mode: nothing is dropped");
+    }
+    if (result.policy_version == 0)
+        result.notes.push_back("this gate has no policy yet, so no limits");
+    return result;
+}
+
+}  // namespace sluice

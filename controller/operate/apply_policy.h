@@ -1,0 +1,20 @@
+// A configuration put in force as a whole: its allows and classes, its services and limits.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+
+#include "base/result.h"
+#include "gate/tables.h"
+#include "operate/config_file.h"
+#include "operate/operator.h"
+
+namespace sluice {
+
+// The version that it got. With `confirm` it is taken back unless a confirmation comes in time.
+// Where anything fails, the policy before stays as it was. The caller holds the WriterLock.
+Result<uint64_t> apply_policy(Tables& tables, const ConfigFile& config,
+                              std::optional<std::chrono::nanoseconds> confirm, const Operator& who);
+
+}  // namespace sluice

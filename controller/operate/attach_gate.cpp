@@ -1,0 +1,276 @@
+#include "operate/attach_gate.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "base/quantities.h"
+#include "gate/policy_store.h"
+#include "gate/source_rules.h"
+#include "gate/tables.h"
+#include "net/interface.h"
+#include "operate/apply_policy.h"
+#include "operate/config_file.h"
+#include "operate/gate_access.h"
+#include "operate/protected_sources.h"
+#include "operate/table_needs.h"
+
+namespace sluice {
+
+namespace {
+
+// The pin directory, made where it is missing; what was made for this attach goes unless it is
+// kept.
+class PinDir {
+  public:
+    static Result<PinDir> make(const std::string& path) {
+        PinDir dir(path);
+        dir.made_ = ::mkdir(path.c_str(), 0700) == 0;
+        const std::string mount = "mount it: mount -t bpf bpf /sys/fs/bpf";
+        if (!dir.made_ && errno != EEXIST)
+            return from_errno(errno, "make " + path,
+                              errno == ENOENT ? mount : "run it as root: sudo sluicectl …");
+        if (!is_on_bpffs(path))
+            return failed(path + " is not on a BPF file system", mount);
+        return dir;
+    }
+    PinDir(PinDir&& other) noexcept
+        : path_(std::exchange(other.path_, {})), made_(other.made_), remove_(other.remove_) {}
+    PinDir& operator=(PinDir&&) = delete;
+    ~PinDir() {
+        if (path_.empty())
+            return;
+        if (remove_)
+            (void)remove_pins(path_);
+        else if (made_)
+            (void)::rmdir(path_.c_str());
+    }
+    // From here on there are pins of ours in it.
+    void remove_unless_kept() { remove_ = true; }
+    void keep() { path_.clear(); }
+
+  private:
+    explicit PinDir(std::string path) : path_(std::move(path)) {}
+    std::string path_;
+    bool made_ = false;
+    bool remove_ = false;
+};
+
+// Whoever held the lock before may have removed the directory again.
+Result<WriterLock> lock_pins(const AttachOptions& options) {
+    constexpr int kTries = 3;
+    for (int attempt = 1;; ++attempt) {
+        auto lock = lock_gate(options.pin_dir, options.timeout);
+        if (lock || lock.error().code != ErrorCode::unreachable || attempt == kTries)
+            return lock;
+        if (::mkdir(options.pin_dir.c_str(), 0700) != 0 && errno != EEXIST)
+            return from_errno(errno, "make " + options.pin_dir);
+    }
+}
+
+Result<Tables> make_tables(const AttachOptions& options, const Policy& policy,
+                           AttachReport& report) {
+    const auto cpus = cpu_count();
+    if (!cpus)
+        return cpus.error();
+    const TableSizes sizes = needed_sizes(policy, *cpus);
+    const auto available = available_memory();
+    if (!available)
+        return available.error();
+    report.table_bytes = sizes.memory();
+    if (options.before_tables)
+        options.before_tables(report.table_bytes, *available);
+    if (report.table_bytes > *available)
+        return failed("the tables need " + format_size(report.table_bytes) + ", but only " +
+                          format_size(*available) + " of memory are available",
+                      "lower [sources] capacity");
+    return Tables::create(options.pin_dir, sizes);
+}
+
+Result<Tables> adopt_or_make(const AttachOptions& options, const Policy& policy,
+                             AttachReport& report) {
+    auto tables = open_gate(options.pin_dir);
+    if (!tables && tables.error().code == ErrorCode::unreachable) {
+        report.new_gate = true;
+        return make_tables(options, policy, report);
+    }
+    if (!tables)
+        return tables;
+    report.table_bytes = tables->sizes.memory();
+    const auto cpus = cpu_count();
+    if (!options.config || !cpus)
+        return tables;
+    for (const std::string& shortfall : shortfalls(tables->sizes, needed_sizes(policy, *cpus)))
+        report.warnings.push_back("made for less than this policy asks for: " + shortfall +
+                                  "; to change that, detach all interfaces and attach anew");
+    return tables;
+}
+
+Status install(Tables& tables, const ConfigFile& config, const AttachOptions& options,
+               AttachReport& report) {
+    const auto version = apply_policy(tables, config, {}, options.who);
+    if (!version)
+        return version.error();
+    const auto& warnings = config.policy.warnings;
+    report.warnings.insert(report.warnings.end(), warnings.begin(), warnings.end());
+    const auto& named = config.policy.interfaces;
+    if (!named.empty() && std::find(named.begin(), named.end(), options.interface) == named.end())
+        report.warnings.push_back(options.interface + " is not among the interfaces of " +
+                                  config.source);
+    return {};
+}
+
+Status put_on_interface(Tables& tables, XdpMode mode, const AttachOptions& options,
+                        AttachReport& report) {
+    auto attached = attach(tables, {.interface = options.interface,
+                                    .mode = options.xdp_mode.value_or(mode),
+                                    .confirm = options.confirm});
+    if (!attached)
+        return attached.error();
+    report.attachment = *std::move(attached);
+    const auto& warnings = report.attachment.warnings;
+    report.warnings.insert(report.warnings.end(), warnings.begin(), warnings.end());
+    return {};
+}
+
+// Limits first: no packet meets a gate that does not know yet what to do.
+Status attach_new_gate(Tables& tables, const ConfigFile& config, const AttachOptions& options,
+                       AttachReport& report) {
+    if (const Status installed = install(tables, config, options, report); !installed)
+        return installed;
+    return put_on_interface(tables, config.policy.xdp_mode, options, report);
+}
+
+// Attached before, or for the first time? One that was not confirmed in time passes everything and
+// is in nobody's way.
+Result<bool> was_attached(Tables& tables, const AttachOptions& options) {
+    const auto all = attachments(tables);
+    if (!all)
+        return all.error();
+    for (const Attachment& attachment : *all) {
+        if (attachment.interface != options.interface || attachment.lost)
+            continue;
+        if (attachment.expired) {
+            const Status gone = detach(tables, options.interface);
+            return gone ? Result<bool>(false) : gone.error();
+        }
+        if (options.confirm)
+            return make_error(
+                ErrorCode::usage,
+                options.interface + " is attached already: there is nothing to confirm",
+                "to try a policy: sluicectl policy apply FILE --confirm 60s");
+        return true;
+    }
+    return false;
+}
+
+// The interface first: the gate that stands keeps its policy until all else has worked.
+Status attach_more(Tables& tables, const ConfigFile& config, const AttachOptions& options,
+                   AttachReport& report) {
+    const bool wants_policy = options.config || current_policy_version(tables) == 0;
+    XdpMode mode = config.policy.xdp_mode;
+    if (!wants_policy) {
+        const auto policy = current_policy(tables);
+        if (!policy)
+            return policy.error();
+        mode = policy->policy.xdp_mode;
+    }
+    const auto before = was_attached(tables, options);
+    if (!before)
+        return before.error();
+    if (const Status attached = put_on_interface(tables, mode, options, report); !attached)
+        return attached;
+    if (!wants_policy)
+        return {};
+    Status installed = install(tables, config, options, report);
+    if (!installed && !*before)
+        (void)detach(tables, options.interface);
+    return installed;
+}
+
+Result<ConfigFile> wanted_config(const AttachOptions& options) {
+    if (options.config)
+        return load_config_file(*options.config);
+    return watching_config();
+}
+
+}  // namespace
+
+Result<AttachReport> attach_gate(const AttachOptions& options) {
+    const auto config = wanted_config(options);
+    if (!config)
+        return config.error();
+    // Before any memory is taken.
+    if (const auto interface = find_interface(options.interface); !interface)
+        return interface.error();
+    std::optional<WriterLock> lock;  // outlives the removal of a gate that could not be completed
+    auto dir = PinDir::make(options.pin_dir);
+    if (!dir)
+        return dir.error();
+    auto locked = lock_pins(options);
+    if (!locked)
+        return locked.error();
+    lock.emplace(*std::move(locked));
+
+    AttachReport report;
+    auto tables = adopt_or_make(options, config->policy, report);
+    // Tables that could not be opened are not ours to remove.
+    if (report.new_gate)
+        dir->remove_unless_kept();
+    if (!tables)
+        return tables.error();
+    SourceRules rules(*tables);
+    if (const Status guarded = protect_host(rules, options.who); !guarded)
+        return guarded.error().with_context("protected set");
+    const Status attached = report.new_gate ? attach_new_gate(*tables, *config, options, report)
+                                            : attach_more(*tables, *config, options, report);
+    if (!attached)
+        return attached.error();
+    const auto policy = current_policy(*tables);
+    if (!policy)
+        return policy.error();
+    report.policy_version = policy->version;
+    report.policy_source = policy->source;
+    dir->keep();
+    log_change(options.who, "attach " + options.interface + ", policy version " +
+                                std::to_string(report.policy_version));
+    return report;
+}
+
+Result<DetachReport> detach_gate(const std::string& pin_dir, const std::string& interface,
+                                 std::chrono::milliseconds timeout, const Operator& who) {
+    auto gate = open_gate_to_write(pin_dir, timeout);
+    if (!gate)
+        return gate.error();
+    DetachReport report;
+    const auto before = attachments(gate->tables);
+    if (!before)
+        return before.error();
+    if (before->empty())
+        report.warnings.push_back("the gate was not attached anywhere; only its tables were left");
+    else if (const Status gone = detach(gate->tables, interface); !gone)
+        return gone.error();
+    log_change(who, "detach " + interface);
+
+    const auto after = attachments(gate->tables);
+    if (!after)
+        return after.error();
+    for (const Attachment& attachment : *after)
+        report.still_attached.push_back(attachment.interface);
+    if (!report.still_attached.empty())
+        return report;
+
+    if (const auto counts = SourceRules(gate->tables).counts()) {
+        report.bans = counts->bans_wanted;
+        report.allows = counts->allows;
+    }
+    if (const Status removed = remove_pins(pin_dir); !removed)
+        return removed.error();
+    report.gate_removed = true;
+    return report;
+}
+
+}  // namespace sluice

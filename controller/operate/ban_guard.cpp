@@ -1,0 +1,69 @@
+#include "operate/ban_guard.h"
+
+namespace sluice {
+
+namespace {
+
+// The rule with this flag on the prefix itself or on one around it.
+const SourceMatch* covering(const SourceLookup& found, const Prefix& prefix, uint32_t flag) {
+    for (const SourceMatch& match : found.matches)
+        if ((match.flags & flag) != 0 && match.prefix.contains(prefix))
+            return &match;
+    return nullptr;
+}
+
+std::string reason_of(const ListedRule& rule) {
+    return rule.reason.empty() ? "list " + rule.list : rule.reason;
+}
+
+std::string reasons(const SourceMatch& match) {
+    std::string text;
+    for (const ListedRule& rule : match.listed)
+        text += (text.empty() ? "" : ", ") + reason_of(rule);
+    return text.empty() ? "a rule without a name" : text;
+}
+
+std::string around(const SourceMatch& match, const Prefix& prefix) {
+    return match.prefix == prefix ? "" : " by " + match.prefix.to_string();
+}
+
+}  // namespace
+
+Status check_ban(SourceRules& rules, const Prefix& prefix, bool forced) {
+    const auto found = rules.lookup(prefix.address());
+    if (!found)
+        return found.error();
+    if (const SourceMatch* allow = covering(*found, prefix, SLUICE_RULE_ALLOW))
+        return failed(prefix.to_string() + " is allowed" + around(*allow, prefix) +
+                          ", and an allow beats every ban",
+                      "un-allow it first: sluicectl unallow " + allow->prefix.to_string());
+    if (forced)
+        return {};
+    if (is_too_wide(prefix))
+        return failed(prefix.to_string() + " is too wide to be banned by mistake: shorter than " +
+                          (prefix.family() == Family::ipv4 ? "/8" : "/19"),
+                      "to insist: --force");
+    if (const SourceMatch* guard = covering(*found, prefix, SLUICE_RULE_PROTECTED))
+        return failed(
+            prefix.to_string() + " is protected" + around(*guard, prefix) + ": " + reasons(*guard),
+            "to insist: --force, which can cut this host or you off");
+    return {};
+}
+
+Result<std::vector<std::string>> spared_inside(SourceRules& rules, const Prefix& prefix) {
+    std::vector<std::string> spared;
+    if (prefix.is_host())
+        return spared;
+    for (const RuleKind kind : {RuleKind::protect, RuleKind::allow}) {
+        const auto list = rules.list(kind);
+        if (!list)
+            return list.error();
+        for (const ListedRule& rule : list->rules)
+            if (prefix.contains(rule.prefix))
+                spared.push_back(rule.prefix.to_string() + " (" +
+                                 (kind == RuleKind::allow ? "allowed" : reason_of(rule)) + ')');
+    }
+    return spared;
+}
+
+}  // namespace sluice
