@@ -78,12 +78,12 @@ SUBPROGRAM int is_own_reply(struct xdp_md* ctx, struct facts* f) {
     return f && open_tables(&packet) && is_reply(&packet);
 }
 
-/* Over a limit of its own, in whatever mode: what the service does with such a source. */
-SUBPROGRAM int punish(struct xdp_md* ctx, struct facts* f) {
+/* Over a limit of its own that is of this mode: what the service does with such a source. */
+SUBPROGRAM int punish(struct xdp_md* ctx, struct facts* f, __u32 mode) {
     struct packet packet = {.ctx = ctx, .f = f};
 
     if (f && open_tables(&packet))
-        jail(&packet);
+        jail(&packet, mode);
     return 0;
 }
 
@@ -117,7 +117,7 @@ static __always_inline int apply_limits(struct packet* p) {
     if (personal && !allowed)
         verdict = check_source_side(p->f);
     if (unlikely(s->jail_ns) && (offends(verdict) || offends(READ_ONCE(p->cpu->would))))
-        punish(p->ctx, p->f);
+        punish(p->ctx, p->f, offends(verdict) ? SLUICE_MODE_ENFORCE : SLUICE_MODE_OBSERVE);
     if (verdict == SLUICE_CONTINUE && s->budget_limits)
         verdict = check_service_side(p->f);
     if (verdict == SLUICE_CONTINUE)

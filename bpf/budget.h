@@ -7,6 +7,7 @@
 #ifndef SLUICE_BPF_BUDGET_H
 #define SLUICE_BPF_BUDGET_H
 
+#include "limit.h"
 #include "modes.h"
 #include "packet.h"
 
@@ -16,14 +17,15 @@
 /* Sums of more than this are not steered by: the service was idle. */
 #define STEER_IDLE_NS (10 * SLUICE_STEER_NS)
 
-/* How much of the burst is spent, ns; a leftover of another policy counts as nothing. */
-static __always_inline __u64 spent_ns(__u64 tat, __u64 now, __u64 burst_ns) {
-    return tat <= now || tat - now > 2 * burst_ns + SLUICE_STEER_NS ? 0 : tat - now;
+/* How much of the burst is spent, ns. What lies further ahead than the debt of a super-packet is a
+ * leftover of another policy, and counts as nothing. */
+static __always_inline __u64 spent_ns(__u64 tat, __u64 now, const struct sluice_budget_limit* limit) {
+    const __u64 most = 2 * limit->burst_ns + SLUICE_MAX_DEBT * limit->lease_ns + SLUICE_STEER_NS;
+    return tat <= now || tat - now > most ? 0 : tat - now;
 }
 
-static __always_inline __u32 is_short(__u64 tat, __u64 now, __u64 burst_ns) {
-    const __u64 spent = spent_ns(tat, now, burst_ns);
-    return spent > burst_ns - burst_ns / SHORT_FRACTION;
+static __always_inline __u32 is_short(__u64 tat, __u64 now, const struct sluice_budget_limit* limit) {
+    return spent_ns(tat, now, limit) > limit->burst_ns - limit->burst_ns / SHORT_FRACTION;
 }
 
 /* Units leased from the shared bucket: at least `needed`, or 0 where it is dry. */
@@ -42,7 +44,7 @@ SUBPROGRAM __u32 refill(__u32 service_row, __u32 service_id, __u32 d, __u32 need
 
     for (int i = 0; i < SLUICE_CAS_TRIES; i++) {
         const __u64 old = READ_ONCE(*tat_ns);
-        const __u64 spent = spent_ns(old, now, limit->burst_ns);
+        const __u64 spent = spent_ns(old, now, limit);
         if (spent + least > limit->burst_ns)
             return 0;
         if (__sync_val_compare_and_swap(tat_ns, old, now + spent + price) == old)
@@ -77,7 +79,7 @@ SUBPROGRAM int steer(__u32 service_row, __u32 service_id, __u64 now) {
         if (limit->lease_ns && asked && elapsed < STEER_IDLE_NS) {
             const __u64 free = elapsed * limit->lease / limit->lease_ns;
             const __u32 begun = READ_ONCE(budget->shed[d]) != 0;
-            if (asked > free && (begun || is_short(budget->tat_ns[d], now, limit->burst_ns)))
+            if (asked > free && (begun || is_short(budget->tat_ns[d], now, limit)))
                 shed = (__u32)((asked - free) * SLUICE_SHED_ALL / asked);
         }
         WRITE_ONCE(budget->shed[d], shed);
@@ -85,13 +87,14 @@ SUBPROGRAM int steer(__u32 service_row, __u32 service_id, __u64 now) {
     return 0;
 }
 
-/* Whether this source is among those that wait until the next rotation. */
+/* Whether this source, as limits count it, is among those that wait until the next rotation: other
+ * addresses of the same network draw the same lot. */
 static __always_inline __u32 waits(const struct packet* p, const struct sluice_budget* budget,
                                    __u32 d) {
     const __u32 shed = READ_ONCE(budget->shed[d]);
     if (likely(!shed))
         return 0;
-    const __u64 lot = sluice_rehash(&seed, p->f->source_hash, READ_ONCE(budget->rotation) + 3);
+    const __u64 lot = sluice_rehash(&seed, limited_source(p), READ_ONCE(budget->rotation) + 3);
     return (__u32)(lot >> 48) < shed;
 }
 
@@ -144,7 +147,7 @@ static __always_inline int check_budget(struct packet* p) {
         if (waits(p, budget, d))
             verdict = SLUICE_drop_shed;
         else if (d != SLUICE_CONNECTIONS && COUNTS(p, SLUICE_CONNECTIONS) &&
-                 is_short(READ_ONCE(budget->tat_ns[d]), p->f->now_ns, limit->burst_ns))
+                 is_short(READ_ONCE(budget->tat_ns[d]), p->f->now_ns, limit))
             verdict = SLUICE_drop_budget;
         else if (!has_units(p, lease, limit, d, units))
             verdict = SLUICE_drop_budget;

@@ -135,7 +135,7 @@ static __always_inline int check_scope(struct packet* p, __u32 scope,
     planned->set = place.set;
     if (unlikely(jails)) {
         const __u32 mode = rule_mode(p, WHOLE_SERVICE);
-        if (is_jailed(p, set, mode, place.tag)) {
+        if (mode != SLUICE_MODE_OFF && is_jailed(p, set, mode, place.tag)) {
             p->f->mode = mode;
             return SLUICE_drop_jailed;
         }
@@ -206,8 +206,9 @@ static __always_inline int check_prefix_limits(struct packet* p) {
                        hash);
 }
 
-/* Whoever is over a limit with proof of who he is goes to jail. */
-static __always_inline void jail(struct packet* p) {
+/* Whoever is over a limit with proof of who he is goes to jail; `mode` is that of the limit, so
+ * what was only observed drops nothing later. */
+static __always_inline void jail(struct packet* p, __u32 mode) {
     const struct sluice_slot place =
         sluice_source_slot(&seed, limited_source(p), p->f->service_id, SLUICE_PER_SOURCE);
     struct sluice_source_set* set = table_at(sources, place.set & source_set_mask);
@@ -227,7 +228,7 @@ static __always_inline void jail(struct packet* p) {
     const __u64 end = sluice_units(p->f->now_ns + p->service->jail_ns);
     __u64* word = slot_word(set, choose_slot(place.set, now, taken));
     const __u64 old = READ_ONCE(*word);
-    const __u64 tag = jail_tag(rule_mode(p, WHOLE_SERVICE), place.tag);
+    const __u64 tag = jail_tag(mode, place.tag);
     __sync_val_compare_and_swap(word, old, sluice_word(tag, end));
 }
 

@@ -83,7 +83,7 @@ void show(const Json& data, Screen& screen) {
                    {"tables", format_bytes(data["memory_bytes"].get<uint64_t>()) +
                                   (data["new_gate"] ? ", new" : ", as they were")}});
     if (!data["confirm_within_s"].is_null())
-        screen.line("\nWithin " + format_seconds(data["confirm_within_s"].get<double>()) +
+        screen.line("Within " + format_seconds(data["confirm_within_s"].get<double>()) +
                     ": sluicectl confirm; or everything passes again.");
     if (mode == "observe")
         screen.raw(

@@ -16,7 +16,7 @@ namespace {
 
 struct ListOptions {
     std::optional<std::string> source;
-    size_t limit = 100;
+    std::optional<size_t> limit;  // absent: as much as people read, everything for machines
 };
 
 struct ImportOptions {
@@ -154,13 +154,15 @@ void add_bans(CommandLine& line) {
     CLI::App* app = line.add("bans", "List what is banned; import or flush a list");
     app->require_subcommand(0, 1);
     app->add_option("--source", options->source, "Only this list's bans")->type_name("NAME");
-    app->add_option("--limit", options->limit, "At most so many; 0 shows all")
-        ->type_name("N")
-        ->capture_default_str();
+    app->add_option("--limit", options->limit,
+                    "At most so many, 0: all; default: 100, with --json all")
+        ->type_name("N");
     line.handle(
         app,
         [options](const Session& session) {
-            return list_rules(session, {RuleKind::ban, options->source, options->limit});
+            constexpr size_t kReadable = 100;
+            const size_t limit = options->limit.value_or(session.json ? 0 : kReadable);
+            return list_rules(session, {RuleKind::ban, options->source, limit});
         },
         show_rules);
 

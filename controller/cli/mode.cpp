@@ -51,7 +51,10 @@ Result<Answer> look(const Options& options, const Session& session) {
     Answer answer;
     answer.data = {{"target", format_switch_target(target)},
                    {"mode", mode_name(*own)},
-                   {"effective", mode_name(*effective)}};
+                   {"effective", mode_name(*effective)},
+                   {"origin", "policy"},
+                   {"after", nullptr},
+                   {"left_s", nullptr}};
     for (const SwitchEntry& entry : list_switches(*tables))
         if (entry.id == format_switch_target(target)) {
             answer.data["origin"] = "operator";
@@ -86,7 +89,7 @@ void show(const Json& data, Screen& screen) {
         std::string text = data["target"].get<std::string>() + ": " + mode;
         if (data["effective"] != data["mode"])
             text += ", but in effect " + data["effective"].get<std::string>();
-        if (data.contains("origin")) {
+        if (data["origin"] == "operator") {
             text += " (an operator's override";
             if (!data["after"].is_null())
                 text += "; back to " + data["after"].get<std::string>() + ' ' +
@@ -100,7 +103,8 @@ void show(const Json& data, Screen& screen) {
     const Json& would = data["would_drop"];
     if (!data["dry_run"] || would.empty())
         return;
-    screen.line("\nWould have been dropped so far:");
+    screen.line();
+    screen.line("Would have been dropped so far:");
     std::vector<Row> rows;
     for (const auto& [name, packets] : would.items())
         rows.push_back({{name}, {format_count(packets.get<uint64_t>())}});

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <utility>
 
-#include "base/quantities.h"
 #include "gate/policy_store.h"
 #include "gate/source_rules.h"
 #include "gate/tables.h"
@@ -59,6 +59,24 @@ class PinDir {
     bool remove_ = false;
 };
 
+// Ctrl-C waits while a gate is half made or half removed.
+class HoldSignals {
+  public:
+    HoldSignals() {
+        sigset_t held{};
+        ::sigemptyset(&held);
+        for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT})
+            ::sigaddset(&held, signal);
+        ::sigprocmask(SIG_BLOCK, &held, &before_);
+    }
+    HoldSignals(const HoldSignals&) = delete;
+    HoldSignals& operator=(const HoldSignals&) = delete;
+    ~HoldSignals() { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
+
+  private:
+    sigset_t before_{};
+};
+
 // Whoever held the lock before may have removed the directory again.
 Result<WriterLock> lock_pins(const AttachOptions& options) {
     constexpr int kTries = 3;
@@ -69,6 +87,10 @@ Result<WriterLock> lock_pins(const AttachOptions& options) {
         if (::mkdir(options.pin_dir.c_str(), 0700) != 0 && errno != EEXIST)
             return from_errno(errno, "make " + options.pin_dir);
     }
+}
+
+std::string mebibytes(uint64_t bytes) {
+    return std::to_string(bytes >> 20) + " MiB";
 }
 
 Result<Tables> make_tables(const AttachOptions& options, const Policy& policy,
@@ -84,8 +106,8 @@ Result<Tables> make_tables(const AttachOptions& options, const Policy& policy,
     if (options.before_tables)
         options.before_tables(report.table_bytes, *available);
     if (report.table_bytes > *available)
-        return failed("the tables need " + format_size(report.table_bytes) + ", but only " +
-                          format_size(*available) + " of memory are available",
+        return failed("the tables need " + mebibytes(report.table_bytes) + ", but only " +
+                          mebibytes(*available) + " of memory are available",
                       "lower [sources] capacity");
     return Tables::create(options.pin_dir, sizes);
 }
@@ -214,6 +236,7 @@ Result<AttachReport> attach_gate(const AttachOptions& options) {
     if (!locked)
         return locked.error();
     lock.emplace(*std::move(locked));
+    const HoldSignals hold;
 
     AttachReport report;
     auto tables = adopt_or_make(options, config->policy, report);
@@ -243,8 +266,14 @@ Result<AttachReport> attach_gate(const AttachOptions& options) {
 Result<DetachReport> detach_gate(const std::string& pin_dir, const std::string& interface,
                                  std::chrono::milliseconds timeout, const Operator& who) {
     auto gate = open_gate_to_write(pin_dir, timeout);
-    if (!gate)
-        return gate.error();
+    if (!gate) {
+        // Of another version, or incomplete: others advise to detach it, which only works by hand.
+        Error error = gate.error();
+        if (error.code == ErrorCode::failed && lock_gate(pin_dir, timeout))
+            error.hint = "rm -r " + pin_dir + " takes it off all its interfaces, with all its bans";
+        return error;
+    }
+    const HoldSignals hold;
     DetachReport report;
     const auto before = attachments(gate->tables);
     if (!before)

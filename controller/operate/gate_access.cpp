@@ -33,10 +33,12 @@ std::optional<ino_t> inode_of(const std::string& path) {
 
 // A directory that others may not enter looks like an empty one.
 Status check_access(const std::string& pin_dir) {
-    if (::access(pin_dir.c_str(), R_OK | X_OK) == 0)
-        return {};
-    if (errno == ENOENT || errno == ENOTDIR)
+    struct stat info {};
+    const bool there = ::stat(pin_dir.c_str(), &info) == 0;
+    if ((there && !S_ISDIR(info.st_mode)) || (!there && (errno == ENOENT || errno == ENOTDIR)))
         return no_gate(pin_dir);
+    if (there && ::access(pin_dir.c_str(), R_OK | X_OK) == 0)
+        return {};
     return from_errno(errno, "open " + pin_dir, std::string(kAsRoot));
 }
 
@@ -69,17 +71,16 @@ Result<Tables> open_gate(const std::string& pin_dir) {
 }
 
 Result<WriterLock> lock_gate(const std::string& pin_dir, std::chrono::milliseconds timeout) {
-    const auto deadline = std::chrono::steady_clock::now() + timeout;
-    for (;;) {
-        const auto before = inode_of(pin_dir);
-        const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-            deadline - std::chrono::steady_clock::now());
+    using std::chrono::milliseconds, std::chrono::steady_clock;
+    const auto deadline = steady_clock::now() + timeout;
+    while (const auto before = inode_of(pin_dir)) {
+        const auto left = std::chrono::ceil<milliseconds>(deadline - steady_clock::now());
         auto lock = WriterLock::take(pin_dir, static_cast<int>(std::max<int64_t>(left.count(), 0)));
-        if (!lock || (before && inode_of(pin_dir) == before))
+        const auto after = inode_of(pin_dir);
+        if ((lock && after == before) || (!lock && after))
             return lock;
-        if (!before)
-            return no_gate(pin_dir);
     }
+    return no_gate(pin_dir);
 }
 
 Result<WritableGate> open_gate_to_write(const std::string& pin_dir,
@@ -88,7 +89,7 @@ Result<WritableGate> open_gate_to_write(const std::string& pin_dir,
         return access.error();
     auto lock = lock_gate(pin_dir, timeout);
     if (!lock)
-        return lock.error().code == ErrorCode::not_found ? no_gate(pin_dir) : lock.error();
+        return lock.error();
     auto tables = open_gate(pin_dir);
     if (!tables)
         return tables.error();

@@ -13,7 +13,7 @@ namespace sluice {
 // ErrorCode::unreachable where no gate is pinned.
 Result<Tables> open_gate(const std::string& pin_dir);
 
-// The lock of a pin directory that is still there when the lock is held: whoever detached the gate
+// The lock of a pin directory that is still there when the lock is held; else unreachable: whoever detached the gate
 // meanwhile has removed the directory that others were waiting for.
 Result<WriterLock> lock_gate(const std::string& pin_dir, std::chrono::milliseconds timeout);
 

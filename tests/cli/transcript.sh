@@ -24,11 +24,20 @@ mask() {
         -e 's/"program_id":[0-9]+/"program_id":N/g' \
         -e 's/"memory_bytes":[0-9]+/"memory_bytes":N/g' \
         -e 's/"id":[0-9]+/"id":N/g' \
+        -e 's/"(pass_[a-z_]+)":[0-9]+/"\1":N/g' \
+        -e '/^pass_[a-z_]+ +[0-9,]+ /d' \
+        -e '/^(Banned|Would ban|Allowed)/!s/\bin [0-9]+ (d|h|min|s)( [0-9]+ (h|min|s))?\b/in SPAN/g' \
         -e 's/_s":[0-9.]+/_s":S/g' \
+        -e 's/\(program [0-9]+\)/(program N)/' \
+        -e 's/(need|only) [0-9]+ MiB/\1 N MiB/g' \
+        -e 's/(alone, by a pinned link|beside other XDP programs)/PLACED/' \
+        -e 's/"dispatcher":(true|false)/"dispatcher":B/g' \
+        -e 's/, under a dispatcher//' \
         -e 's/take [0-9.]+ [KMGT]iB of [0-9.]+ [KMGT]iB/take N of N/' \
         -e 's/takes [0-9.]+ [KMGT]iB/takes N/' \
         -e 's/^(tables +)[0-9.]+ [KMGT]iB/\1N/' \
         -e 's/(generic mode: .* has no native XDP).*/\1/' \
+        -e '/SPAN|TIME|ENDS/s/ {2,}/  /g' \
         -e '/\(a name server\)/d'
 }
 

@@ -286,14 +286,14 @@ TEST_P(Limits, StateStaysWhenServicesAreReordered) {
     const Packet to_mail = Ethernet() / ip_from(of().client) / tcp(1, 25).syn();
     const Packet to_dns = Ethernet() / ip_from(of().client) / udp(1, 53);
     install(web + mail);
-    EXPECT_EQ(send_many(syn(), 9), 5U);
+    EXPECT_EQ(send_many(segment(0), 9), 5U);
     EXPECT_EQ(send_many(to_mail, 2), 2U);
     install(dns + mail + web);
-    EXPECT_EQ(send_many(syn(), 9), 0U);
+    EXPECT_EQ(send_many(segment(0), 9), 0U);
     EXPECT_EQ(send_many(to_mail, 9), 3U);
     EXPECT_EQ(send_many(to_dns, 9), 5U);
     install(web + dns);
-    EXPECT_EQ(send_many(syn(of().other_network), 9), 4U);
+    EXPECT_EQ(send_many(segment(0, of().other_network), 9), 4U);
     EXPECT_EQ(send_many(to_dns, 9), 0U);
     EXPECT_EQ(send_many(to_mail, 9), 9U);
     // The id of what was removed does not go to another service while its state lives.

@@ -38,6 +38,10 @@ name = "budget"
 match = ["tcp/1007"]
 budget = { packets = { rate = "100/s", burst = 10 } }
 [[service]]
+name = "spent"
+match = ["tcp/1009"]
+budget = { packets = { rate = "1/h", burst = 1 } }
+[[service]]
 name = "jail"
 match = ["tcp/1008"]
 per_source = { packets = { rate = "1/h", burst = 1 }, on_excess = { jail = "1h", spoofable = true } }
@@ -84,7 +88,7 @@ TEST_P(Verdicts, EachIsReachedInEveryMode) {
         {"drop_source_bytes", to_port(1004)},
         {"drop_source_window", to_port(1005)},
         {"drop_prefix", to_port(1006)},
-        {"drop_budget", to_port(1007)},
+        {"drop_budget", to_port(1009)},
         {"drop_jailed", to_port(1008)},
     };
     for (const Mode mode : {Mode::enforce, Mode::observe}) {

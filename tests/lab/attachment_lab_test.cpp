@@ -1,5 +1,6 @@
 // Attaching: refusals with their reasons, replacement, and what is left afterwards.
 #include <bpf/bpf.h>
+#include <bpf/libbpf.h>
 #include <linux/bpf.h>
 #include <linux/if_link.h>
 #include <net/if.h>
@@ -84,9 +85,10 @@ TEST_F(AttachmentLab, ReplacesItselfAndLeavesNothing) {
     EXPECT_EQ(running(), second.program_id);
     EXPECT_EQ(all().size(), 1U);
 
-    if (!second.dispatcher)
+    if (!second.dispatcher) {
         EXPECT_FALSE(network().edge_shell("ip link set dev edge0 xdp off 2>/dev/null"))
             << "others can take the gate off";
+    }
     EXPECT_FALSE(all().at(0).lost);
 
     ASSERT_TRUE(detach_edge());
