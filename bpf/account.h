@@ -5,27 +5,34 @@
 
 #include "packet.h"
 
-/* A jiffy count shifted by this changes about once a minute at any usual HZ (16 s to 131 s). */
+/* A jiffy count shifted by this changes about once a minute at any usual HZ (16 s to 164 s). */
 #define MINUTE_SHIFT 14
-/* Event tokens that a CPU may hold: what a burst after a quiet second shows. */
-#define EVENT_TOKENS_MAX 1000
-/* The coarsest tick that tokens are refilled by; the finest gives HZ times as many chances. */
-#define TICKS_PER_SECOND_LEAST 100
+/* Tokens that a CPU may hold: what a burst after a quiet time shows. */
+#define EVENT_TOKENS_MAX (1000 * SLUICE_EVENT_COST)
 
-/* Refills both token counts once a tick. */
+/* What was decided before a service was looked for has none yet. */
+static __always_inline void find_policy(struct packet* p) {
+    if (!p->policy)
+        p->policy = table_at(policy, switch_value(p, READ_ONCE(p->gate->policy)) & 1);
+}
+
+static __always_inline __u32 earn_tokens(__u32 tokens, __u64 earned) {
+    return tokens + earned > EVENT_TOKENS_MAX ? EVENT_TOKENS_MAX : tokens + (__u32)earned;
+}
+
+/* Whether an event can be paid; both token counts are refilled once a tick. */
 static __always_inline __u32 has_event_tokens(struct packet* p) {
     const __u32 tick = (__u32)bpf_jiffies64();
     struct sluice_cpu* cpu = p->cpu;
-    if (unlikely(cpu->event_tick != tick) && p->policy) {
-        __u64 earned = (__u64)(tick - cpu->event_tick) * p->policy->event_tokens_per_tick;
-        if (earned > EVENT_TOKENS_MAX)
-            earned = EVENT_TOKENS_MAX;
-        const __u64 any = cpu->event_tokens + earned, first = cpu->first_tokens + earned;
-        cpu->event_tokens = any > EVENT_TOKENS_MAX ? EVENT_TOKENS_MAX : (__u16)any;
-        cpu->first_tokens = first > EVENT_TOKENS_MAX ? EVENT_TOKENS_MAX : (__u16)first;
+    if (unlikely(cpu->event_tick != tick)) {
+        find_policy(p);
+        const __u64 rate = p->policy ? p->policy->event_tokens_per_tick : 0;
+        const __u64 earned = (__u64)(tick - cpu->event_tick) * rate;
+        cpu->event_tokens = earn_tokens(cpu->event_tokens, earned);
+        cpu->first_tokens = earn_tokens(cpu->first_tokens, earned);
         cpu->event_tick = tick;
     }
-    return cpu->event_tokens | cpu->first_tokens;
+    return cpu->event_tokens >= SLUICE_EVENT_COST || cpu->first_tokens >= SLUICE_EVENT_COST;
 }
 
 /* Whether (source, verdict) has not been reported by this CPU for about a minute. */
@@ -45,7 +52,8 @@ static __always_inline __u32 is_first(struct packet* p, int verdict) {
 
 static __always_inline void fill_event(struct packet* p, struct sluice_event* e, int verdict,
                                        __u32 would, __u32 first, __u64 count) {
-    const __be64 source[2] = {bpf_cpu_to_be64(p->f->source.high), bpf_cpu_to_be64(p->f->source.low)};
+    const __be64 source[2] = {bpf_cpu_to_be64(p->f->source.high),
+                              bpf_cpu_to_be64(p->f->source.low)};
     const __be64 destination[2] = {bpf_cpu_to_be64(p->f->destination.high),
                                    bpf_cpu_to_be64(p->f->destination.low)};
     const __u32 is_limit = verdict > SLUICE_drop_jailed;
@@ -71,15 +79,17 @@ static __always_inline void report(struct packet* p, int verdict, __u32 would, _
     if (likely(!has_event_tokens(p)))
         return;
     const __u32 first = is_first(p, verdict);
-    __u16* tokens = first && p->cpu->first_tokens ? &p->cpu->first_tokens : &p->cpu->event_tokens;
-    if (!*tokens)
+    __u32* tokens = first && p->cpu->first_tokens >= SLUICE_EVENT_COST ? &p->cpu->first_tokens
+                                                                       : &p->cpu->event_tokens;
+    if (*tokens < SLUICE_EVENT_COST)
         return;
-    --*tokens;
+    *tokens -= SLUICE_EVENT_COST;
     struct sluice_event* event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
     if (!event) {
         p->cpu->events_lost++;
         return;
     }
+    find_policy(p);
     fill_event(p, event, verdict, would, first, count);
     bpf_ringbuf_submit(event, 0);
 }
@@ -88,8 +98,9 @@ static __always_inline int account(struct packet* p, int verdict) {
     const __u32 is_drop = sluice_is_drop(verdict);
     const __u32 would = is_drop && p->f->mode != SLUICE_MODE_ENFORCE;
     const __u32 index = sluice_counter_index(verdict, would);
-    struct sluice_counters* c = table_at(
-        counters, (p->f->cpu_slot * interface_slots + interface_slot) * service_capacity + p->f->service_id);
+    struct sluice_counters* c =
+        table_at(counters, (p->f->cpu_slot * interface_slots + interface_slot) * service_capacity +
+                               p->f->service_id);
 
     if (likely(c && index < SLUICE_COUNTERS)) {
         c->by_verdict[index].packets++;

@@ -19,12 +19,14 @@
 
 /* How much of the burst is spent, ns. What lies further ahead than the debt of a super-packet is a
  * leftover of another policy, and counts as nothing. */
-static __always_inline __u64 spent_ns(__u64 tat, __u64 now, const struct sluice_budget_limit* limit) {
+static __always_inline __u64 spent_ns(__u64 tat, __u64 now,
+                                      const struct sluice_budget_limit* limit) {
     const __u64 most = 2 * limit->burst_ns + SLUICE_MAX_DEBT * limit->lease_ns + SLUICE_STEER_NS;
     return tat <= now || tat - now > most ? 0 : tat - now;
 }
 
-static __always_inline __u32 is_short(__u64 tat, __u64 now, const struct sluice_budget_limit* limit) {
+static __always_inline __u32 is_short(__u64 tat, __u64 now,
+                                      const struct sluice_budget_limit* limit) {
     return spent_ns(tat, now, limit) > limit->burst_ns - limit->burst_ns / SHORT_FRACTION;
 }
 
@@ -118,12 +120,18 @@ static __always_inline __u32 has_units(struct packet* p, struct sluice_lease* le
     if (!limit->exact && lease->dry_ns[d] == p->f->now_ns)
         return 0;
     const __u64 now = limit->exact ? exact_now(p) : p->f->now_ns;
-    const __u32 leased = refill(service_row_of(p), p->f->service_id, d, units - lease->units[d], now);
+    const __u32 leased =
+        refill(service_row_of(p), p->f->service_id, d, units - lease->units[d], now);
     if (leased)
         lease->units[d] += leased;
     else
         lease->dry_ns[d] = now;
     return leased != 0;
+}
+
+/* What the packet counts for in a dimension; 0 = nothing. */
+static __always_inline __u32 units_of(const struct packet* p, __u32 d) {
+    return !COUNTS(p, d) ? 0 : d == SLUICE_BYTES ? p->f->bytes : p->f->segments;
 }
 
 static __always_inline int check_budget(struct packet* p) {
@@ -135,21 +143,24 @@ static __always_inline int check_budget(struct packet* p) {
     if (unlikely(since(p->f->now_ns, READ_ONCE(budget->steered_ns)) >= SLUICE_STEER_NS))
         steer(service_row_of(p), p->f->service_id, p->f->now_ns);
 
+    const __u32 opens = COUNTS(p, SLUICE_CONNECTIONS);
     NO_UNROLL
     for (__u32 d = 0; d < SLUICE_DIMENSIONS; d++) {
-        if (!(p->service->budget_limits & p->f->dimensions & 1u << d))
+        if (!(p->service->budget_limits & 1u << d))
             continue;
         const struct sluice_budget_limit* limit = &p->service->budget[d];
-        const __u32 units = d == SLUICE_BYTES ? p->f->bytes : p->f->segments;
+        const __u32 units = units_of(p, d);
         int verdict = SLUICE_CONTINUE;
 
-        count_demand(budget, lease, limit, d, units);
-        if (waits(p, budget, d))
-            verdict = SLUICE_drop_shed;
-        else if (d != SLUICE_CONNECTIONS && COUNTS(p, SLUICE_CONNECTIONS) &&
-                 is_short(READ_ONCE(budget->tat_ns[d]), p->f->now_ns, limit))
+        if (units)
+            count_demand(budget, lease, limit, d, units);
+        /* A new connection will want of all that is short, so it waits first. */
+        if (opens && d != SLUICE_CONNECTIONS &&
+            is_short(READ_ONCE(budget->tat_ns[d]), p->f->now_ns, limit))
             verdict = SLUICE_drop_budget;
-        else if (!has_units(p, lease, limit, d, units))
+        else if (units && waits(p, budget, d))
+            verdict = SLUICE_drop_shed;
+        else if (units && !has_units(p, lease, limit, d, units))
             verdict = SLUICE_drop_budget;
 
         if (unlikely(verdict != SLUICE_CONTINUE) &&
@@ -168,8 +179,8 @@ static __always_inline void charge_budget(struct packet* p) {
         return;
     NO_UNROLL
     for (__u32 d = 0; d < SLUICE_DIMENSIONS; d++) {
-        const __u32 units = d == SLUICE_BYTES ? p->f->bytes : p->f->segments;
-        if ((p->service->budget_limits & p->f->dimensions & 1u << d) && lease->units[d] >= units &&
+        const __u32 units = units_of(p, d);
+        if ((p->service->budget_limits & 1u << d) && units && lease->units[d] >= units &&
             is_charged(p, sluice_rule(SLUICE_BUDGET, d)))
             lease->units[d] -= units;
     }

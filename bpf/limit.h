@@ -85,8 +85,8 @@ static __always_inline __u64 owed_now(struct packet* p, const struct sluice_limi
     const __u64 owed = sluice_owed(word, sluice_units(p->f->now_ns), limit->span, cost);
     if (likely(!limit->exact))
         return owed;
-    const __u64 least = owed - (owed < sluice_units(coarse_lag_ns) ? owed
-                                                                   : sluice_units(coarse_lag_ns));
+    const __u64 least =
+        owed - (owed < sluice_units(coarse_lag_ns) ? owed : sluice_units(coarse_lag_ns));
     if (!sluice_admits(least, limit->span, cost))
         return owed; /* over the limit whatever the exact time */
     return sluice_owed(word, sluice_units(exact_now(p)), limit->span, cost);
@@ -101,8 +101,7 @@ static __always_inline __u64 jail_tag(__u32 mode, __u32 tag) {
 static __always_inline __u32 is_jailed(struct packet* p, struct sluice_source_set* set, __u32 mode,
                                        __u32 tag) {
     const __u32 slot = find_slot(set, jail_tag(mode, tag));
-    return slot && sluice_ahead(READ_ONCE(*slot_word(set, slot)),
-                                sluice_units(p->f->now_ns)) > 0;
+    return slot && sluice_ahead(READ_ONCE(*slot_word(set, slot)), sluice_units(p->f->now_ns)) > 0;
 }
 
 /* --- check --------------------------------------------------------------------------------- */
@@ -112,10 +111,14 @@ static __always_inline int limit_verdict(__u32 scope, __u32 d) {
                                       : SLUICE_drop_prefix;
 }
 
-static __always_inline __u64 planned_cost(struct packet* p, const struct sluice_limit* limits,
-                                          __u32 d) {
-    return sluice_cost(&limits[d], d == SLUICE_BYTES ? p->f->bytes : p->f->segments,
-                       p->policy->inverse_scale[p->f->source_class & SLUICE_MAX_CLASSES],
+/* A class scales what one source may do, not what its neighbourhood may. */
+static __always_inline __u64 planned_cost(struct packet* p, __u32 scope,
+                                          const struct sluice_limit* limits, __u32 d) {
+    const __u32 inverse_scale =
+        scope == SLUICE_PER_SOURCE
+            ? p->policy->inverse_scale[p->f->source_class & SLUICE_MAX_CLASSES]
+            : SLUICE_SCALE_ONE;
+    return sluice_cost(&limits[d], d == SLUICE_BYTES ? p->f->bytes : p->f->segments, inverse_scale,
                        p->cpu->dither);
 }
 
@@ -156,7 +159,7 @@ static __always_inline int check_scope(struct packet* p, __u32 scope,
         if (!(limited & 1u << d))
             continue;
         const struct sluice_limit* limit = &limits[d];
-        const __u64 cost = planned_cost(p, limits, d);
+        const __u64 cost = planned_cost(p, scope, limits, d);
         __u32 slot = nibble(slots, d);
         __u64 owed = 0;
         if (unlikely(!slot)) {
@@ -199,11 +202,9 @@ static __always_inline int check_source_limits(struct packet* p) {
 
 static __always_inline int check_prefix_limits(struct packet* p) {
     const __u32 ipv6 = !p->f->ipv4;
-    const __u64 hash =
-        sluice_hash(&seed, p->f->source.high & p->service->prefix_mask[ipv6].high,
-                    p->f->source.low & p->service->prefix_mask[ipv6].low, 1);
-    return check_scope(p, SLUICE_PER_PREFIX, p->service->prefix, p->service->prefix_limits,
-                       hash);
+    const __u64 hash = sluice_hash(&seed, p->f->source.high & p->service->prefix_mask[ipv6].high,
+                                   p->f->source.low & p->service->prefix_mask[ipv6].low, 1);
+    return check_scope(p, SLUICE_PER_PREFIX, p->service->prefix, p->service->prefix_limits, hash);
 }
 
 /* Whoever is over a limit with proof of who he is goes to jail; `mode` is that of the limit, so
@@ -242,7 +243,9 @@ enum charged {
 };
 
 /* Where a word is and whose: set, slot and tag in two numbers. */
-static __always_inline __u64 word_name(__u64 tag, __u32 slot) { return tag << 3 | slot; }
+static __always_inline __u64 word_name(__u64 tag, __u32 slot) {
+    return tag << 3 | slot;
+}
 
 static __always_inline __u64* named_word(__u32 set_index, __u64 name) {
     struct sluice_source_set* set = table_at(sources, set_index & source_set_mask);
@@ -316,7 +319,7 @@ static __always_inline int charge_scope(struct packet* p, __u32 scope,
             count_replaced(p, old, wanted);
         else
             charged = charge_again(planned->set, word_name(wanted >> SLUICE_TAT_BITS, slot),
-                                   limits[d].span, planned_cost(p, limits, d),
+                                   limits[d].span, planned_cost(p, scope, limits, d),
                                    sluice_units(p->f->now_ns));
         if (unlikely(charged == CHARGE_REFUSED)) {
             const int verdict = limit_verdict(scope, d);
@@ -341,7 +344,7 @@ static __always_inline void take_back(struct packet* p, __u32 scope,
         const __u32 slot = nibble(planned->charged, d);
         if (slot)
             give_back(planned->set, word_name(planned->wanted[d] >> SLUICE_TAT_BITS, slot),
-                      planned_cost(p, limits, d));
+                      planned_cost(p, scope, limits, d));
     }
 }
 

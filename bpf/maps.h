@@ -6,10 +6,8 @@
 #ifndef SLUICE_BPF_MAPS_H
 #define SLUICE_BPF_MAPS_H
 
-#include <linux/bpf.h>
-
 #include <bpf/bpf_helpers.h>
-
+#include <linux/bpf.h>
 #include <sluice/ban.h>
 #include <sluice/budget.h>
 #include <sluice/event.h>
@@ -39,7 +37,7 @@
 
 /* Settings, switches. */
 FLAT_TABLE(gate, 1, struct sluice_gate);
-FLAT_TABLE(switches, 1, struct sluice_service_switches); /* by service id */
+FLAT_TABLE(switches, 1, struct sluice_service_switches);                /* by service id */
 FLAT_TABLE(interfaces, SLUICE_MAX_INTERFACES, struct sluice_interface); /* userspace only */
 
 /* Who: rules about sources. */

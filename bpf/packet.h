@@ -3,9 +3,8 @@
 #ifndef SLUICE_BPF_PACKET_H
 #define SLUICE_BPF_PACKET_H
 
-#include <linux/in.h>
-
 #include <bpf/bpf_endian.h>
+#include <linux/in.h>
 
 #include "config.h"
 #include "maps.h"
@@ -23,24 +22,25 @@
 #define SUBPROGRAM __attribute__((noinline))
 
 /* An element of an array map; NULL only where the index is out of range. */
-#define table_at(map, index)                     \
-    ({                                           \
-        __u32 index_ = (index);                  \
-        bpf_map_lookup_elem(&(map), &index_);    \
+#define table_at(map, index)                  \
+    ({                                        \
+        __u32 index_ = (index);               \
+        bpf_map_lookup_elem(&(map), &index_); \
     })
 
-/* Found by parsing and by asking who sent it: numbers only, so that a subprogram can be handed it. */
+/* Found by parsing and by asking who sent it: numbers only, so that a subprogram can be handed it.
+ */
 struct facts {
     struct sluice_address source;
     struct sluice_address destination;
     __u64 source_hash; /* of the address */
-    __u64 now_ns; /* the best reading so far; 0 until somebody asks, always set for limits */
+    __u64 now_ns;      /* the best reading so far; 0 until somebody asks, always set for limits */
     __u32 cpu_slot;
-    __u32 bytes;    /* the frame with its L2 header */
-    __u32 segments; /* as sent on the wire; more than one in a super-packet */
+    __u32 bytes;        /* the frame with its L2 header */
+    __u32 segments;     /* as sent on the wire; more than one in a super-packet */
     __u32 source_flags; /* SLUICE_RULE_* */
     __u32 source_class;
-    __u32 half;       /* of the policy */
+    __u32 half; /* of the policy */
     __u32 service_id;
     __u32 mode; /* enum sluice_mode that the verdict is subject to */
     __u16 source_port;
@@ -60,11 +60,11 @@ struct packet {
     struct facts* f;
 
     /* while parsing */
-    __u32 l3;  /* offset of the IP header */
-    __u32 l4;  /* offset behind it and its extension headers */
-    __u32 end; /* where the sender says the datagram ends */
-    __u32 malformed; /* found before bans were asked, told after */
-    __u32 fragment;  /* enum fragment */
+    __u32 l3;         /* offset of the IP header */
+    __u32 l4;         /* offset behind it and its extension headers */
+    __u32 end;        /* where the sender says the datagram ends */
+    __u32 malformed;  /* found before bans were asked, told after */
+    __u32 fragment;   /* enum fragment */
     __u8 scratch[40]; /* the header in hand, where it is not in the linear part */
 };
 
@@ -93,15 +93,15 @@ static __always_inline __u32 service_row_of(const struct packet* p) {
 static __always_inline __u64 packet_now(struct packet* p) {
     if (!p->f->now_ns)
         p->f->now_ns = clock_source == SLUICE_CLOCK_SET
-                        ? READ_ONCE(p->gate->test_now_ns) - READ_ONCE(p->gate->test_lag_ns)
-                        : bpf_ktime_get_coarse_ns();
+                           ? READ_ONCE(p->gate->test_now_ns) - READ_ONCE(p->gate->test_lag_ns)
+                           : bpf_ktime_get_coarse_ns();
     return p->f->now_ns;
 }
 
 /* Exact, and half the price of a whole decision: only where it changes the outcome. */
 static __always_inline __u64 exact_now(struct packet* p) {
-    p->f->now_ns = clock_source == SLUICE_CLOCK_SET ? READ_ONCE(p->gate->test_now_ns)
-                                                 : bpf_ktime_get_ns();
+    p->f->now_ns =
+        clock_source == SLUICE_CLOCK_SET ? READ_ONCE(p->gate->test_now_ns) : bpf_ktime_get_ns();
     return p->f->now_ns;
 }
 

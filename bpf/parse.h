@@ -15,7 +15,8 @@
 
 #include "packet.h"
 
-/* No header starts behind this: 8 tags, 8 extension headers of 2 KiB; also what the verifier wants. */
+/* No header starts behind this: 8 tags, 8 extension headers of 2 KiB; also what the verifier wants.
+ */
 #define LARGEST_OFFSET 0x4fff
 
 /* `size` bytes at `offset`: in place where the linear part has them, else in p->scratch until the
@@ -252,7 +253,7 @@ static __always_inline int parse_icmp(struct packet* p, __u32* essential) {
 
 static __always_inline __u32 is_dhcp_reply(const struct packet* p) {
     return p->f->ipv4 ? p->f->source_port == 67 && p->f->destination_port == 68
-                   : p->f->source_port == 547 && p->f->destination_port == 546;
+                      : p->f->source_port == 547 && p->f->destination_port == 546;
 }
 
 /* Segments on the wire: more than one only in a frame that generic receive offload put together. */

@@ -3,9 +3,8 @@
  * The gate: who sent it, where it goes, is it within the limits there. Each step either names a
  * verdict or says CONTINUE; there is one exit, which counts.
  */
-#include <linux/bpf.h>
-
 #include <bpf/bpf_helpers.h>
+#include <linux/bpf.h>
 
 #include "account.h"
 #include "apply.h"

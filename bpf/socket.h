@@ -19,9 +19,9 @@ enum {
     LISTEN = 10,
     CLOSING = 11,
 };
-#define PROVEN_STATES                                                           \
-    (1u << ESTABLISHED | 1u << SYN_SENT | 1u << FIN_WAIT1 | 1u << FIN_WAIT2 |    \
-     1u << CLOSE_WAIT | 1u << LAST_ACK | 1u << CLOSING)
+#define PROVEN_STATES                                                                            \
+    (1u << ESTABLISHED | 1u << SYN_SENT | 1u << FIN_WAIT1 | 1u << FIN_WAIT2 | 1u << CLOSE_WAIT | \
+     1u << LAST_ACK | 1u << CLOSING)
 
 struct flow {
     struct bpf_sock_tuple tuple;

@@ -45,8 +45,8 @@ static __always_inline int find_service(struct packet* p) {
     if (likely(p->fragment != LATER_FRAGMENT)) {
         __u32 cell = port_class(p);
         if (p->policy->destination_lengths)
-            cell += p->policy->port_classes * destination_group(p->f->destination.high,
-                                                                p->f->destination.low, p->f->half);
+            cell += p->policy->port_classes *
+                    destination_group(p->f->destination.high, p->f->destination.low, p->f->half);
         const struct sluice_cell_line* line =
             table_at(cells, p->f->half * SLUICE_HALF_CELL_LINES + (cell >> 5));
         if (line)

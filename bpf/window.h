@@ -9,7 +9,9 @@
 /* Longer than any window that a policy may have, in window units. */
 #define LONGEST_WINDOW ((__u32)(2 * SLUICE_MAX_WINDOW_NS >> SLUICE_WINDOW_SHIFT))
 
-static __always_inline __u32 window_set(__u64 key) { return (__u32)(key >> 32) & window_set_mask; }
+static __always_inline __u32 window_set(__u64 key) {
+    return (__u32)(key >> 32) & window_set_mask;
+}
 
 static __always_inline __u32 window_time(__u64 now_ns) {
     const __u32 time = (__u32)(now_ns >> SLUICE_WINDOW_SHIFT);
@@ -61,7 +63,8 @@ SUBPROGRAM __u32 is_window_full(__u32 service_row, __u64 key, __u32 limit, __u64
     const __u32 time = window_time(now);
     const __u32 index = find_window(set, key);
 
-    if (index >= SLUICE_WINDOWS_PER_SET || since(now, READ_ONCE(set->touched)) > SLUICE_SET_STALE_NS)
+    if (index >= SLUICE_WINDOWS_PER_SET ||
+        since(now, READ_ONCE(set->touched)) > SLUICE_SET_STALE_NS)
         return 0;
     const struct sluice_window* w = &set->window[index];
     if (window_age(time, READ_ONCE(w->newest)) >= window->length)
@@ -185,8 +188,7 @@ static __always_inline int charge_window(struct packet* p) {
     if (!is_charged(p, rule))
         return SLUICE_CONTINUE;
     const __u32 admitted =
-        admit_to_window(service_row_of(p), p->cpu->window_key,
-                                           p->cpu->window_limit, p->f->now_ns);
+        admit_to_window(service_row_of(p), p->cpu->window_key, p->cpu->window_limit, p->f->now_ns);
     if (admitted == WINDOW_ADMITTED_EVICTING)
         p->cpu->windows_evicted_live++;
     if (admitted != WINDOW_FULL)

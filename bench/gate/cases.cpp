@@ -17,7 +17,7 @@ using lab::FloodPlan;
 constexpr uint16_t kUnlimited = 1000, kOverData = 1001, kOverPackets = 1002, kWithin = 1003,
                    kWithinAll = 1004, kLogin = 1005;
 
-// "Over" lets one packet a second of each source through, so that nearly all are over the limit;
+// "Over" lets one packet a minute of each source through, so that nearly all are over the limit;
 // "within" is more than this machine can send.
 constexpr std::string_view kPolicy = R"(
 mode = "enforce"
@@ -26,13 +26,13 @@ mode = "enforce"
 name = "over-data"
 match = ["udp/1001"]
 [service.per_source]
-data = "1/s"
+data = "1/m"
 
 [[service]]
 name = "over-packets"
 match = ["udp/1002"]
 [service.per_source]
-packets = "1/s"
+packets = "1/m"
 
 [[service]]
 name = "within"
@@ -55,7 +55,7 @@ packets = "200000000/s"
 name = "login"
 match = ["tcp/1005"]
 [service.per_source]
-connections = "1/s"
+connections = "1/m"
 packets = "200000000/s"
 )";
 

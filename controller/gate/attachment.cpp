@@ -21,7 +21,9 @@ constexpr uint32_t kFrameOverhead = 18;
 // Two neighbouring priorities, so that the next generation always stands beside the one before.
 // libxdp's default is 50: those who care about order find the gate in front of them.
 constexpr unsigned kFirstPriority = 40;
-unsigned priority_of(uint32_t generation) { return kFirstPriority + generation % 2; }
+unsigned priority_of(uint32_t generation) {
+    return kFirstPriority + generation % 2;
+}
 
 uint64_t own_netns() {
     struct stat info {};
@@ -148,8 +150,7 @@ Result<Placement> attach_first(Tables& tables, const KernelFeatures& kernel,
     const auto state = xdp_state(interface.index);
     if (!state)
         return state.error();
-    if (const Status clear =
-            refuse_foreign_program(*state, interface.name, kernel.dispatcher);
+    if (const Status clear = refuse_foreign_program(*state, interface.name, kernel.dispatcher);
         !clear)
         return clear.error();
 
@@ -228,11 +229,10 @@ Attachment describe(const Tables& tables, const sluice_interface& entry) {
         return attachment;
     }
     const auto state = xdp_state(entry.index);
-    attachment.lost =
-        attachment.dispatcher
-            ? !dispatcher_has(entry.program_id, entry.index)
-            : !state || (entry.native != 0 ? state->native_id : state->generic_id) !=
-                            entry.program_id;
+    attachment.lost = attachment.dispatcher
+                          ? !dispatcher_has(entry.program_id, entry.index)
+                          : !state || (entry.native != 0 ? state->native_id : state->generic_id) !=
+                                          entry.program_id;
     return attachment;
 }
 

@@ -26,13 +26,16 @@ struct Rule {
 
 // Each from the driver's own checks at attach.
 constexpr std::array kRules = {
-    Rule{"virtio_net", "virtio_net refuses while the guest has receive offloads (rx-gro-hw) and "
-                       "wants twice as many queues as CPUs: start the guest with guest_tso4=off,"
-                       "guest_tso6=off,guest_ufo=off and more queues."},
-    Rule{"ena", "ena wants at most half of its channels and an MTU of 3498 at most: ethtool -L "
-                "IFACE combined N/2."},
-    Rule{"gve", "gve wants LRO off and RX = TX queues at most half of the maximum: ethtool -K "
-                "IFACE lro off."},
+    Rule{"virtio_net",
+         "virtio_net refuses while the guest has receive offloads (rx-gro-hw) and "
+         "wants twice as many queues as CPUs: start the guest with guest_tso4=off,"
+         "guest_tso6=off,guest_ufo=off and more queues."},
+    Rule{"ena",
+         "ena wants at most half of its channels and an MTU of 3498 at most: ethtool -L "
+         "IFACE combined N/2."},
+    Rule{"gve",
+         "gve wants LRO off and RX = TX queues at most half of the maximum: ethtool -K "
+         "IFACE lro off."},
     Rule{"ixgbe", "ixgbe refuses with LRO, SR-IOV or DCB: ethtool -K IFACE lro off."},
     Rule{"bonding", "a bond takes native XDP only where all its slaves do: attach to the slaves."},
     Rule{"bridge", "a bridge has no native XDP: attach to its ports."},

@@ -20,7 +20,7 @@ template <class T>
 class FlatTable {
     static_assert(std::is_trivially_copyable_v<T>);
     // Elements of an array lie 8 bytes apart at least; a lone number is the one exception here.
-    static_assert(sizeof(T) % 8 == 0 || sizeof(T) <= 4 || alignof(T) == 1);
+    static_assert(sizeof(T) % 8 == 0 || sizeof(T) <= 4);
 
   public:
     FlatTable() = default;

@@ -229,7 +229,7 @@ Result<InstalledPolicy> current_policy(const Tables& tables) {
     const uint32_t half = half_in_force(tables);
     if (tables.policy[half].version == 0)
         return make_error(ErrorCode::not_found, "this gate has no policy yet",
-                          "give it one: sluicectl apply FILE");
+                          "give it one: sluicectl policy apply FILE");
     const sluice_policy_text& kept = tables.policy_text[half];
     InstalledPolicy installed;
     installed.text.assign(kept.text, std::min<size_t>(kept.length, sizeof(kept.text)));

@@ -20,7 +20,9 @@ constexpr unsigned kLeastMajor = 5, kLeastMinor = 15;
 // BPF_F_XDP_HAS_FRAGS; headers before 5.18 do not have it.
 constexpr uint32_t kHasFrags = 1U << 5;
 
-int table_fd(const UniqueFd& table) { return table.get(); }
+int table_fd(const UniqueFd& table) {
+    return table.get();
+}
 template <class T>
 int table_fd(const FlatTable<T>& table) {
     return table.fd();
@@ -109,7 +111,9 @@ Result<Program> Program::load(const Tables& tables, const KernelFeatures& kernel
     return program;
 }
 
-int Program::fd() const { return bpf_program__fd(skeleton_->progs.sluice); }
+int Program::fd() const {
+    return bpf_program__fd(skeleton_->progs.sluice);
+}
 
 uint32_t Program::id() const {
     bpf_prog_info info{};

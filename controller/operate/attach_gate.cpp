@@ -270,7 +270,9 @@ Result<DetachReport> detach_gate(const std::string& pin_dir, const std::string& 
         // Of another version, or incomplete: others advise to detach it, which only works by hand.
         Error error = gate.error();
         if (error.code == ErrorCode::failed && lock_gate(pin_dir, timeout))
-            error.hint = "rm -r " + pin_dir + " takes it off all its interfaces, with all its bans";
+            error.hint = "rm -r " + pin_dir +
+                         " takes it off every interface where it is alone, with all its bans; "
+                         "beside other programs, xdp-loader unload takes it off";
         return error;
     }
     const HoldSignals hold;

@@ -13,8 +13,8 @@ namespace sluice {
 // ErrorCode::unreachable where no gate is pinned.
 Result<Tables> open_gate(const std::string& pin_dir);
 
-// The lock of a pin directory that is still there when the lock is held; else unreachable: whoever detached the gate
-// meanwhile has removed the directory that others were waiting for.
+// The lock of a pin directory that is still there once the lock is held: whoever detaches a gate
+// removes the directory that others wait for. ErrorCode::unreachable where it is gone.
 Result<WriterLock> lock_gate(const std::string& pin_dir, std::chrono::milliseconds timeout);
 
 struct WritableGate {

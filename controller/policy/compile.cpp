@@ -1,5 +1,6 @@
 #include "policy/compile.h"
 
+#include <sluice/event.h>
 #include <sluice/hash.h>
 
 #include <algorithm>
@@ -75,10 +76,10 @@ ScaleRange scale_range(const std::vector<SourceClass>& classes) {
     return range;
 }
 
-// A CPU refills two counts by this much each tick: one for any event, one for first ones.
+// A CPU earns this much each tick in two accounts, one for any event and one for first ones.
 uint64_t event_tokens_per_tick(double per_second, const HostFacts& host) {
     constexpr double kNanosecondsPerSecond = 1e9;
-    const double share = per_second / (2.0 * std::max(host.cpus, 1u));
+    const double share = per_second * SLUICE_EVENT_COST / (2.0 * std::max(host.cpus, 1u));
     return static_cast<uint64_t>(std::ceil(share * host.clock.tick_ns / kNanosecondsPerSecond));
 }
 
@@ -86,8 +87,8 @@ uint64_t event_tokens_per_tick(double per_second, const HostFacts& host) {
 // ports, never to the one port of a server, which is spared the look-ups then.
 bool may_get_replies(const Service& service) {
     return service.matches.empty() || std::ranges::any_of(service.matches, [](const Match& match) {
-        return !match.ports || match.ports->first != match.ports->second;
-    });
+               return !match.ports || match.ports->first != match.ports->second;
+           });
 }
 
 class ServiceCompiler {

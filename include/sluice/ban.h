@@ -13,9 +13,9 @@
 /* --- what a rule says about a prefix ------------------------------------------------------- */
 
 #define SLUICE_RULE_BAN 1u
-#define SLUICE_RULE_FORCED 2u    /* a ban that beats `protected` */
-#define SLUICE_RULE_ALLOW 4u     /* no per-source limits; beats every ban */
-#define SLUICE_RULE_EXEMPT 8u    /* with ALLOW: no budgets either */
+#define SLUICE_RULE_FORCED 2u     /* a ban that beats `protected` */
+#define SLUICE_RULE_ALLOW 4u      /* no per-source limits; beats every ban */
+#define SLUICE_RULE_EXEMPT 8u     /* with ALLOW: no budgets either */
 #define SLUICE_RULE_PROTECTED 16u /* cannot be banned; nothing more */
 #define SLUICE_RULE_CLASS 32u
 
@@ -70,10 +70,18 @@ SLUICE_ASSERT_SIZE(struct sluice_rule_line, SLUICE_LINE);
 SLUICE_INLINE __u64 sluice_rule_value(__u64 until, __u64 flags, __u64 source_class, __u64 length) {
     return until | flags << 40 | source_class << 48 | length << 56;
 }
-SLUICE_INLINE __u64 sluice_rule_until(__u64 value) { return value & SLUICE_UNTIL_PERMANENT; }
-SLUICE_INLINE __u32 sluice_rule_flags(__u64 value) { return (__u32)(value >> 40) & 0xff; }
-SLUICE_INLINE __u32 sluice_rule_class(__u64 value) { return (__u32)(value >> 48) & 0xff; }
-SLUICE_INLINE __u32 sluice_rule_length(__u64 value) { return (__u32)(value >> 56); }
+SLUICE_INLINE __u64 sluice_rule_until(__u64 value) {
+    return value & SLUICE_UNTIL_PERMANENT;
+}
+SLUICE_INLINE __u32 sluice_rule_flags(__u64 value) {
+    return (__u32)(value >> 40) & 0xff;
+}
+SLUICE_INLINE __u32 sluice_rule_class(__u64 value) {
+    return (__u32)(value >> 48) & 0xff;
+}
+SLUICE_INLINE __u32 sluice_rule_length(__u64 value) {
+    return (__u32)(value >> 56);
+}
 
 /* IPv6 rules longer than /64, and what found its line full: a small exact hash. Up to 4 values. */
 struct sluice_overflow_key {
@@ -137,6 +145,7 @@ SLUICE_ASSERT_SIZE(struct sluice_listing, 24);
 #define SLUICE_MAX_LISTS 256u
 struct sluice_list_name {
     char name[SLUICE_NAME_BYTES];
+    __u8 reserved[7]; /* elements of an array map lie 8 bytes apart */
 };
 
 #define SLUICE_NOTE_BYTES 120

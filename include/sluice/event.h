@@ -5,6 +5,9 @@
 
 #include "types.h"
 
+/* Tokens that an event costs, so that a CPU can earn a fraction of one each tick. */
+#define SLUICE_EVENT_COST 1024u
+
 #define SLUICE_EVENT_WOULD 1u /* observe mode: counted, not dropped */
 #define SLUICE_EVENT_FIRST 2u /* the first of this (source, verdict) in about a minute */
 
@@ -18,10 +21,10 @@ struct sluice_event {
     __u8 verdict; /* enum sluice_verdict */
     __u8 rule;    /* sluice_rule(), or 255 where no limit is at work */
     __u8 flags;
-    __u16 service; /* stable id */
+    __u16 service;   /* stable id */
     __u16 interface; /* slot */
     __u32 cpu;
-    __u64 count;          /* of this verdict here (CPU, interface, service), this one included */
+    __u64 count; /* of this verdict here (CPU, interface, service), this one included */
     __u64 policy_version;
     __u64 measured; /* how far ahead of the limit, ns; 0 where it means nothing */
 };

@@ -23,14 +23,14 @@ enum sluice_handover {
 
 /* One element. Line 0 is read by every packet; the rest seldom or by userspace only. */
 struct sluice_gate {
-    __u64 mode;          /* switch word: enum sluice_mode */
-    __u64 policy;        /* switch word: the half in force, 0 or 1 */
-    __u64 ban4_view;     /* struct sluice_view */
-    __u64 rule_view;     /* struct sluice_view */
+    __u64 mode;           /* switch word: enum sluice_mode */
+    __u64 policy;         /* switch word: the half in force, 0 or 1 */
+    __u64 ban4_view;      /* struct sluice_view */
+    __u64 rule_view;      /* struct sluice_view */
     __u8 rule_lengths[2]; /* how many of rule_length[] are in use: [0] IPv4, [1] IPv6 */
     __u16 reserved0[3];
-    __u32 bans4;         /* exact IPv4 bans: 0 = do not look */
-    __u32 codes;         /* any /24 code set: 0 = do not look */
+    __u32 bans4; /* exact IPv4 bans: 0 = do not look */
+    __u32 codes; /* any /24 code set: 0 = do not look */
     __u64 test_now_ns;
     __u32 test_cpu;
     __u32 test_lag_ns; /* how far the coarse clock lags behind test_now_ns */
@@ -46,7 +46,7 @@ struct sluice_gate {
     __u32 layout; /* hash of all map sizes and structures */
     __u64 created_s;
     __u32 tick_ns;
-    __u32 lag_ns; /* of the coarse clock, measured at load */
+    __u32 lag_ns;       /* of the coarse clock, measured at load */
     __u64 mode_then_ns; /* when a confirmed change of mode ends; 0 = stays */
     __u64 next_version; /* of the next policy */
     __u64 reserved[7];
@@ -58,24 +58,24 @@ struct sluice_planned {
     __u64 old[SLUICE_DIMENSIONS];    /* words as read */
     __u64 wanted[SLUICE_DIMENSIONS]; /* words as they are to be */
     __u32 set;                       /* before masking */
-    __u32 slots;   /* four bits a dimension: the slot in the set, 0 = nothing */
-    __u32 charged; /* likewise: what was charged so far */
+    __u32 slots;                     /* four bits a dimension: the slot in the set, 0 = nothing */
+    __u32 charged;                   /* likewise: what was charged so far */
     __u32 reserved[13];
 };
 SLUICE_ASSERT_SIZE(struct sluice_planned, 2 * SLUICE_LINE);
 
 /* Of one CPU. */
 struct sluice_cpu {
-    __u64 dither; /* Weyl sequence that rounds costs */
+    __u64 dither;       /* Weyl sequence that rounds costs */
     __u64 essential_ns; /* GCRA of essential traffic */
     __u64 lookup_ns;    /* GCRA of socket look-ups */
     __u32 event_tick;   /* jiffies of the last refill of the next two */
-    __u16 event_tokens; /* any sampled drop */
-    __u16 first_tokens; /* kept for the first drop of a (source, verdict) */
-    __u64 handled;      /* 1: the generation before has had the current packet */
-    __u64 events_lost;  /* the ring buffer was full */
+    __u32 event_tokens; /* any sampled drop; an event costs SLUICE_EVENT_COST */
+    __u32 first_tokens; /* kept for the first drop of a (source, verdict) */
+    __u32 reserved0;
+    __u64 handled;     /* 1: the generation before has had the current packet */
+    __u64 events_lost; /* the ring buffer was full */
     __u64 lookups_refused;
-    __u64 evicted_idle;
     /* line 1 */
     __u64 evicted_live;
     __u64 shared_live; /* newcomers that inherited a live word */
@@ -86,10 +86,10 @@ struct sluice_cpu {
     __u64 zero; /* always 0, which the verifier cannot know: see opaque() */
     __u64 reserved;
     /* Of the packet in hand: handed from check to charge. */
-    __s32 would; /* the first drop that observe mode let through, or SLUICE_CONTINUE */
-    __u32 rule;  /* that decided */
-    __u64 over_units;   /* how far ahead of the limit */
-    __u64 window_key;   /* of the strict window to admit to; 0 = none */
+    __s32 would;      /* the first drop that observe mode let through, or SLUICE_CONTINUE */
+    __u32 rule;       /* that decided */
+    __u64 over_units; /* how far ahead of the limit */
+    __u64 window_key; /* of the strict window to admit to; 0 = none */
     __u32 window_limit;
     __u32 reserved2[9];
     struct sluice_planned planned[2]; /* per source, per prefix */

@@ -39,7 +39,9 @@ SLUICE_INLINE __u64 sluice_cost(const struct sluice_limit* limit, __u64 n, __u32
     return ((n * multiplier << 8) + ((dither >> 1) >> (63 - limit->shift))) >> limit->shift;
 }
 
-SLUICE_INLINE __u64 sluice_units(__u64 now_ns) { return now_ns >> SLUICE_UNIT_SHIFT; }
+SLUICE_INLINE __u64 sluice_units(__u64 now_ns) {
+    return now_ns >> SLUICE_UNIT_SHIFT;
+}
 
 /* How far a word's TAT lies in the future, in units; negative = it is in the past. */
 SLUICE_INLINE __s64 sluice_ahead(__u64 word, __u64 now_units) {

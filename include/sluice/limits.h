@@ -3,7 +3,8 @@
 #ifndef SLUICE_LIMITS_H
 #define SLUICE_LIMITS_H
 
-/* Version of all pinned structures; a gate of another version is migrated or refused, never read. */
+/* Version of all pinned structures; a gate of another version is migrated or refused, never read.
+ */
 #define SLUICE_ABI_VERSION 1u
 
 /* Services that a policy may name. Stable ids are 0 (`other`) to 1,024. */

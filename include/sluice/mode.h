@@ -19,7 +19,8 @@ enum sluice_origin {
     SLUICE_ORIGIN_FLEET = 2,
 };
 
-/* Deadlines are monotonic time in units of 2^20 ns (1.05 ms), rounded up: 48 bits are 9,000 years. */
+/* Deadlines are monotonic time in units of 2^20 ns (1.05 ms), rounded up: 48 bits are 9,000 years.
+ */
 #define SLUICE_DEADLINE_SHIFT 20
 #define SLUICE_NEVER (~0ull) /* a deadline in ns that never comes */
 
@@ -49,7 +50,9 @@ SLUICE_INLINE __u64 sluice_switch_make(__u64 now, __u64 after, __u64 policy, __u
     return now | after << 4 | policy << 8 | origin << 12 | confirm << 14 | deadline << 16;
 }
 
-SLUICE_INLINE __u64 sluice_switch_deadline(__u64 word) { return word >> 16; }
+SLUICE_INLINE __u64 sluice_switch_deadline(__u64 word) {
+    return word >> 16;
+}
 
 /* The value in force at `now_ns`. */
 SLUICE_INLINE __u32 sluice_switch_value(__u64 word, __u64 now_ns) {

@@ -28,7 +28,7 @@ struct sluice_service {
     __u8 prefix_limits;
     __u8 budget_limits;
     __u8 flags;
-    __u32 id; /* stable */
+    __u32 id;      /* stable */
     __u64 jail_ns; /* 0 = police */
     struct sluice_window_limit window;
     struct { /* host bits cleared by these give the wider prefix */
@@ -76,8 +76,8 @@ struct sluice_policy {
         __u64 high, low;
     } source_mask[2]; /* [0] IPv4, [1] IPv6 */
     __u32 inverse_scale[SLUICE_MAX_CLASSES + 1];
-    __u64 event_tokens_per_tick; /* events that a CPU may send each tick, twice: any, and first ones */
-    __u32 share_on_full;     /* on_table_full = "share" */
+    __u64 event_tokens_per_tick; /* that a CPU earns, twice: for any event, and for first ones */
+    __u32 share_on_full;         /* on_table_full = "share" */
     __u32 reserved;
 };
 
@@ -91,8 +91,8 @@ SLUICE_ASSERT_SIZE(struct sluice_service_name, 48);
 
 /* The text that a half was compiled from. */
 struct sluice_policy_text {
-    __u64 applied_s;   /* wall clock, seconds since 1970 */
-    char source[256];  /* the file's name */
+    __u64 applied_s;  /* wall clock, seconds since 1970 */
+    char source[256]; /* the file's name */
     __u32 length;
     char text[SLUICE_MAX_POLICY_TEXT - 4];
 };

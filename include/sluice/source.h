@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Per-source state: set-associative, one cache line a set, one word per (source, service, limit). */
+/* Per-source state: set-associative, one cache line a set, one word per (source, service, limit).
+ */
 #ifndef SLUICE_SOURCE_H
 #define SLUICE_SOURCE_H
 
@@ -35,8 +36,7 @@ struct sluice_slot {
 };
 
 SLUICE_INLINE struct sluice_slot sluice_source_slot(const volatile struct sluice_seed* seed,
-                                                    __u64 source_hash, __u32 service,
-                                                    __u32 scope) {
+                                                    __u64 source_hash, __u32 service, __u32 scope) {
     const __u64 h = sluice_rehash(seed, source_hash, (__u64)service * 2 + scope + 1);
     struct sluice_slot slot = {(__u32)(h >> 32), (__u32)h};
     return slot;

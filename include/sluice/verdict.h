@@ -6,28 +6,28 @@
 #include "types.h"
 
 /* X(name, what it means). Passes first, then drops. */
-#define SLUICE_PASSES(X)                                                                   \
-    X(pass_mode_off, "the gate is switched off")                                           \
-    X(pass_not_ip, "not IP: ARP, LLDP and the like are none of our business")              \
-    X(pass_essential, "neighbour discovery, ICMP errors, DHCP replies, in small measure")  \
-    X(pass_allowed, "the source is allowed: no per-source limit, the budget still counts") \
-    X(pass_exempt, "the source is exempt from limits and budgets")                         \
-    X(pass_reply, "over a limit, but it answers a connection that this host opened")       \
-    X(pass_within, "within every limit that applies")                                      \
-    X(pass_unlimited, "no limit applies")                                                  \
+#define SLUICE_PASSES(X)                                                                    \
+    X(pass_mode_off, "the gate is switched off")                                            \
+    X(pass_not_ip, "not IP: ARP, LLDP and the like are none of our business")               \
+    X(pass_essential, "neighbour discovery; in small measure ICMP errors and DHCP replies") \
+    X(pass_allowed, "the source is allowed: no per-source limit, the budget still counts")  \
+    X(pass_exempt, "the source is exempt from limits and budgets")                          \
+    X(pass_reply, "over a limit, but it answers a connection that this host opened")        \
+    X(pass_within, "within every limit that applies")                                       \
+    X(pass_unlimited, "no limit applies")                                                   \
     X(pass_internal, "the gate could not decide (a missing table); never expected")
 
-#define SLUICE_DROPS(X)                                                                     \
-    X(drop_malformed, "the stack would discard it too: impossible lengths or headers")      \
-    X(drop_banned, "the source is banned")                                                  \
-    X(drop_jailed, "the source is jailed at this service")                                  \
-    X(drop_source_connections, "over the source's rate of new connections")                 \
-    X(drop_source_data, "over the source's rate of data segments or datagrams")             \
-    X(drop_source_packets, "over the source's rate of packets")                             \
-    X(drop_source_bytes, "over the source's rate of bytes")                                 \
-    X(drop_source_window, "over the source's connections in a strict window")               \
-    X(drop_prefix, "over a limit of the source's wider prefix")                             \
-    X(drop_budget, "the service's budget is spent")                                         \
+#define SLUICE_DROPS(X)                                                                \
+    X(drop_malformed, "the stack would discard it too: impossible lengths or headers") \
+    X(drop_banned, "the source is banned")                                             \
+    X(drop_jailed, "the source is jailed at this service")                             \
+    X(drop_source_connections, "over the source's rate of new connections")            \
+    X(drop_source_data, "over the source's rate of data segments or datagrams")        \
+    X(drop_source_packets, "over the source's rate of packets")                        \
+    X(drop_source_bytes, "over the source's rate of bytes")                            \
+    X(drop_source_window, "over the source's connections in a strict window")          \
+    X(drop_prefix, "over a limit of the source's wider prefix")                        \
+    X(drop_budget, "the service's budget is spent")                                    \
     X(drop_shed, "the service's budget is short and this source is among those that wait")
 
 enum sluice_verdict {
@@ -52,7 +52,9 @@ struct sluice_counters {
     struct sluice_counter by_verdict[(SLUICE_COUNTERS + 3) / 4 * 4];
 };
 
-SLUICE_INLINE __u32 sluice_is_drop(int verdict) { return verdict >= SLUICE_FIRST_DROP; }
+SLUICE_INLINE __u32 sluice_is_drop(int verdict) {
+    return verdict >= SLUICE_FIRST_DROP;
+}
 
 /* The counter of a verdict, or of its `would_` twin. */
 SLUICE_INLINE __u32 sluice_counter_index(int verdict, __u32 would) {

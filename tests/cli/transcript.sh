@@ -20,7 +20,7 @@ mask() {
     sed -E \
         -e "s#$pins\b#PINS#g" \
         -e "s#$work#WORK#g" \
-        -e 's/[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z/TIME/g' \
+        -e 's/[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z/<time>/g' \
         -e 's/"program_id":[0-9]+/"program_id":N/g' \
         -e 's/"memory_bytes":[0-9]+/"memory_bytes":N/g' \
         -e 's/"id":[0-9]+/"id":N/g' \
@@ -37,7 +37,7 @@ mask() {
         -e 's/takes [0-9.]+ [KMGT]iB/takes N/' \
         -e 's/^(tables +)[0-9.]+ [KMGT]iB/\1N/' \
         -e 's/(generic mode: .* has no native XDP).*/\1/' \
-        -e '/SPAN|TIME|ENDS/s/ {2,}/  /g' \
+        -e '/SPAN|<time>|ENDS/s/ {2,}/  /g' \
         -e '/\(a name server\)/d'
 }
 

@@ -18,7 +18,9 @@ namespace fs = std::filesystem;
 
 fs::path captures() {
     const char* inputs = std::getenv("SLUICE_INPUTS");
-    return (inputs != nullptr ? fs::path(inputs) : fs::path(SLUICE_SOURCE_DIR) / "../shared/inputs") / "pcap";
+    return (inputs != nullptr ? fs::path(inputs)
+                              : fs::path(SLUICE_SOURCE_DIR) / "../shared/inputs") /
+           "pcap";
 }
 
 struct Capture {
@@ -26,7 +28,7 @@ struct Capture {
     std::vector<Bytes> frames;
 };
 
-constexpr size_t kShortest = 14;     // what a test run takes
+constexpr size_t kShortest = 14;  // what a test run takes
 constexpr size_t kLongest = 65'000;
 
 // The frames of one file that a test run takes; nothing where there are none to be had.
@@ -56,12 +58,14 @@ class Captures : public GateUnderTest {
         sizes.ban4_lines = sizes.rule_lines = 1U << 14;
         sizes.listing = 1U << 17;
         start(sizes);
-        install("[[service]]\nname = \"web\"\nmatch = [\"tcp/80\", \"tcp/443\"]\n"
-                "per_source = { connections = { limit = 3, window = \"10s\" }, data = \"10/s\", "
-                "packets = \"20/s\", bytes = \"100kB/s\", on_excess = { jail = \"10s\" } }\n"
-                "per_prefix = { packets = \"30/s\" }\nbudget = { packets = \"1000/s\", data = \"500/s\" }\n"
-                "[[service]]\nname = \"other\"\nper_source = { packets = \"10/s\", data = \"5/s\" }\n"
-                "budget = { bytes = \"1MB/s\" }\n");
+        install(
+            "[[service]]\nname = \"web\"\nmatch = [\"tcp/80\", \"tcp/443\"]\n"
+            "per_source = { connections = { limit = 3, window = \"10s\" }, data = \"10/s\", "
+            "packets = \"20/s\", bytes = \"100kB/s\", on_excess = { jail = \"10s\" } }\n"
+            "per_prefix = { packets = \"30/s\" }\nbudget = { packets = \"1000/s\", data = "
+            "\"500/s\" }\n"
+            "[[service]]\nname = \"other\"\nper_source = { packets = \"10/s\", data = \"5/s\" }\n"
+            "budget = { bytes = \"1MB/s\" }\n");
     }
     // Every frame of every file that can be read.
     template <class Visit>
@@ -112,14 +116,17 @@ TEST_F(Captures, NothingFromABannedSourcePasses) {
         std::vector<RuleEntry> bans;
         for (const IpAddress& source : sources)
             bans.push_back({.prefix = Prefix::host(source), .forced = true});
-        const auto done = rules().replace_list("capture", bans, {.reason = "", .actor = "", .forced = true});
+        const auto done =
+            rules().replace_list("capture", bans, {.reason = "", .actor = "", .forced = true});
         ASSERT_TRUE(done) << done.error().message;
         ASSERT_EQ(done->added + done->unchanged + done->changed, bans.size());
 
         for (size_t i = 0; i < capture.frames.size(); ++i) {
             const auto source = source_of(capture.frames[i]);
             const auto outcome = send(capture.frames[i]);
-            const std::string expected = !source ? "" : source->is_neighbour_discovery ? "pass_essential" : "drop_banned";
+            const std::string expected = !source                          ? ""
+                                         : source->is_neighbour_discovery ? "pass_essential"
+                                                                          : "drop_banned";
             EXPECT_TRUE(outcome == expected ||
                         (!source && (outcome == "pass_not_ip" || outcome == "drop_malformed")))
                 << "frame " << i << ": " << outcome;
@@ -129,14 +136,17 @@ TEST_F(Captures, NothingFromABannedSourcePasses) {
 
 // The same frames cut anywhere: no cut hides a sender whose whole IP header is there.
 TEST_F(Captures, NoCutHidesABannedSource) {
-    const auto everything = rules().ban(Prefix::parse("0.0.0.0/0").value(), {.ttl = {}, .forced = true});
-    const auto everything6 = rules().ban(Prefix::parse("::/0").value(), {.ttl = {}, .forced = true});
+    const auto everything =
+        rules().ban(Prefix::parse("0.0.0.0/0").value(), {.ttl = {}, .forced = true});
+    const auto everything6 =
+        rules().ban(Prefix::parse("::/0").value(), {.ttl = {}, .forced = true});
     if (!everything || !everything6)
         GTEST_SKIP() << "the whole of a family cannot be banned";
     for_each_capture([&](const Capture& capture) {
         const size_t step = std::max<size_t>(1, capture.frames.size() / 20);
         for (size_t i = 0; i < capture.frames.size(); i += step)
-            for (size_t length = kShortest; length < std::min<size_t>(capture.frames[i].size(), 120); ++length) {
+            for (size_t length = kShortest;
+                 length < std::min<size_t>(capture.frames[i].size(), 120); ++length) {
                 const Bytes cut(capture.frames[i].begin(),
                                 capture.frames[i].begin() + static_cast<std::ptrdiff_t>(length));
                 const auto source = source_of(cut);

@@ -26,7 +26,7 @@ using std::chrono::nanoseconds;
 // Of both families, so that one test serves them as a parameter.
 struct Addresses {
     std::string_view client;
-    std::string_view same_network;   // as the client's wider prefix, another source to the limits
+    std::string_view same_network;  // as the client's wider prefix, another source to the limits
     std::string_view other_network;
     std::string_view server;
     std::string_view other_server;
@@ -35,7 +35,8 @@ const Addresses& addresses(Family family);
 std::string family_name(const ::testing::TestParamInfo<Family>& info);
 
 struct Outcome {
-    std::string verdict;  // as the counters call it: with "would_" where observe mode let it through
+    std::string
+        verdict;  // as the counters call it: with "would_" where observe mode let it through
     std::string service;
     bool dropped = false;
 
@@ -83,7 +84,9 @@ class GateUnderTest : public GateTest {
     [[nodiscard]] uint64_t now() const { return tables_->settings().test_now_ns; }
     void advance(nanoseconds time) { tables_->settings().test_now_ns += count(time); }
     void set_clock(uint64_t now_ns) { tables_->settings().test_now_ns = now_ns; }
-    void lag(nanoseconds time) { tables_->settings().test_lag_ns = static_cast<uint32_t>(count(time)); }
+    void lag(nanoseconds time) {
+        tables_->settings().test_lag_ns = static_cast<uint32_t>(count(time));
+    }
     void on_cpu(uint32_t cpu) { tables_->settings().test_cpu = cpu; }
 
     // Of "gate", a service or a rule ("web.per_source.data"); for good or for a time.
@@ -122,8 +125,9 @@ class GateOfBothFamilies : public GateUnderTest, public ::testing::WithParamInte
     // From the client to the server.
     static Ip ip() { return from(of().client).to(of().server); }
 };
-#define FOR_BOTH_FAMILIES(suite) \
-    INSTANTIATE_TEST_SUITE_P(Both, suite, ::testing::Values(Family::ipv4, Family::ipv6), family_name)
+#define FOR_BOTH_FAMILIES(suite)                                                         \
+    INSTANTIATE_TEST_SUITE_P(Both, suite, ::testing::Values(Family::ipv4, Family::ipv6), \
+                             family_name)
 
 // Names of all counters, `would_` twins included, in the order of the counters.
 const std::vector<std::string>& counter_names();

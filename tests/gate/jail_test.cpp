@@ -13,7 +13,8 @@ namespace {
 class Jail : public GateOfBothFamilies {
   protected:
     static constexpr auto kForgeable =
-        "per_source = { data = { rate = \"1/s\", burst = 3 }, on_excess = { jail = \"30s\", spoofable = true } }";
+        "per_source = { data = { rate = \"1/s\", burst = 3 }, on_excess = { jail = \"30s\", "
+        "spoofable = true } }";
     static constexpr auto kProven =
         "per_source = { data = { rate = \"1/s\", burst = 3 }, on_excess = { jail = \"30s\" } }";
 
@@ -40,7 +41,8 @@ TEST_P(Jail, AJailedSourceGetsNothingFromThatService) {
     EXPECT_EQ(send(bare_ack()), "drop_jailed");
     EXPECT_EQ(send(Ethernet() / ip() / tcp(1, 443).syn()), "drop_jailed");
     EXPECT_EQ(send(Ethernet() / ip() / tcp(1, 80).syn()), "pass_unlimited");
-    EXPECT_EQ(send(Ethernet() / from(of().same_network).to(of().server) / udp(1, 443)), "pass_within");
+    EXPECT_EQ(send(Ethernet() / from(of().same_network).to(of().server) / udp(1, 443)),
+              "pass_within");
     advance(30s - 10ms);
     EXPECT_EQ(send(bare_ack()), "drop_jailed");
     advance(20ms);
@@ -63,8 +65,9 @@ TEST_P(Jail, AnAllowedSourceIsNotJailed) {
 }
 
 TEST_P(Jail, AWindowJailsToo) {
-    install_web("per_source = { connections = { limit = 2, window = \"10s\" }, "
-                "on_excess = { jail = \"30s\", spoofable = true } }");
+    install_web(
+        "per_source = { connections = { limit = 2, window = \"10s\" }, "
+        "on_excess = { jail = \"30s\", spoofable = true } }");
     const Packet syn = Ethernet() / ip() / tcp(1, 443).syn();
     EXPECT_EQ(send_many(syn, 2), 2U);
     EXPECT_EQ(send(syn), "drop_source_window");
@@ -96,9 +99,10 @@ TEST_P(Jail, AJailSetInEnforceModeIsNotForgottenByAnHourOfObserving) {
 }
 
 TEST_P(Jail, ARuleThatIsOnlyObservedJailsNobody) {
-    install_web("per_source = { data = { rate = \"1/s\", burst = 3 }, packets = \"1000/s\", "
-                "on_excess = { jail = \"30s\", spoofable = true } }\n"
-                "modes = { \"per_source.data\" = \"observe\" }");
+    install_web(
+        "per_source = { data = { rate = \"1/s\", burst = 3 }, packets = \"1000/s\", "
+        "on_excess = { jail = \"30s\", spoofable = true } }\n"
+        "modes = { \"per_source.data\" = \"observe\" }");
     EXPECT_EQ(send_many(datagram(), 3), 3U);
     EXPECT_EQ(send(datagram()), "would_drop_source_data");
     for (int i = 0; i < 5; ++i)
@@ -159,7 +163,9 @@ class Connection {
         return ntohs(ipv4_ ? reinterpret_cast<sockaddr_in&>(address).sin_port
                            : reinterpret_cast<sockaddr_in6&>(address).sin6_port);
     }
-    static sockaddr* raw(sockaddr_storage& address) { return reinterpret_cast<sockaddr*>(&address); }
+    static sockaddr* raw(sockaddr_storage& address) {
+        return reinterpret_cast<sockaddr*>(&address);
+    }
     [[nodiscard]] socklen_t size() const {
         return ipv4_ ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
     }
@@ -178,31 +184,43 @@ class Sockets : public GateOfBothFamilies {
 FOR_BOTH_FAMILIES(Sockets);
 
 TEST_P(Sockets, AnswersToOwnConnectionsPassOverTheLimit) {
-    install("[[service]]\nname = \"other\"\nper_source = { packets = { rate = \"1/s\", burst = 2 } }\n");
+    install(
+        "[[service]]\nname = \"other\"\nper_source = { packets = { rate = \"1/s\", burst = 2 } "
+        "}\n");
     const Connection connection(GetParam());
-    const Packet answer = Ethernet() / local() / tcp(connection.server_port, connection.client_port).ack();
-    const Packet request = Ethernet() / local() / tcp(connection.client_port, connection.server_port).ack();
+    const Packet answer =
+        Ethernet() / local() / tcp(connection.server_port, connection.client_port).ack();
+    const Packet request =
+        Ethernet() / local() / tcp(connection.client_port, connection.server_port).ack();
     EXPECT_EQ(send_many(answer, 2), 2U);
     EXPECT_EQ(send(answer), "pass_reply");
     EXPECT_EQ(send(request), "drop_source_packets");
-    EXPECT_EQ(send(Ethernet() / local() / tcp(connection.server_port, connection.client_port).syn()),
+    EXPECT_EQ(
+        send(Ethernet() / local() / tcp(connection.server_port, connection.client_port).syn()),
+        "drop_source_packets");
+    EXPECT_EQ(send(Ethernet() / local() / tcp(1, connection.client_port).ack()),
               "drop_source_packets");
-    EXPECT_EQ(send(Ethernet() / local() / tcp(1, connection.client_port).ack()), "drop_source_packets");
-    install("[[service]]\nname = \"other\"\nreply_exempt = false\n"
-            "per_source = { packets = { rate = \"1/s\", burst = 2 } }\n");
+    install(
+        "[[service]]\nname = \"other\"\nreply_exempt = false\n"
+        "per_source = { packets = { rate = \"1/s\", burst = 2 } }\n");
     EXPECT_EQ(send(answer), "drop_source_packets");
 }
 
 TEST_P(Sockets, WithoutASocketOtherIsLimited) {
-    install("[[service]]\nname = \"other\"\nper_source = { packets = { rate = \"1/s\", burst = 2 } }\n");
+    install(
+        "[[service]]\nname = \"other\"\nper_source = { packets = { rate = \"1/s\", burst = 2 } "
+        "}\n");
     EXPECT_EQ(send_many(Ethernet() / ip() / tcp(443, 50123).ack().payload(1000), 99), 2U);
-    EXPECT_EQ(send_many(Ethernet() / from(of().other_network).to(of().server) / udp(53, 50123), 99), 2U);
+    EXPECT_EQ(send_many(Ethernet() / from(of().other_network).to(of().server) / udp(53, 50123), 99),
+              2U);
 }
 
 TEST_P(Sockets, AProvenSourceIsJailed) {
     const Connection connection(GetParam());
-    install("[[service]]\nname = \"web\"\nmatch = [\"tcp/" + std::to_string(connection.server_port) +
-            "\"]\nper_source = { data = { rate = \"1/s\", burst = 2 }, on_excess = { jail = \"30s\" } }\n");
+    install("[[service]]\nname = \"web\"\nmatch = [\"tcp/" +
+            std::to_string(connection.server_port) +
+            "\"]\nper_source = { data = { rate = \"1/s\", burst = 2 }, on_excess = { jail = "
+            "\"30s\" } }\n");
     const auto tcp_from = [&](uint16_t port) { return tcp(port, connection.server_port); };
     const Packet forged = Ethernet() / local() / tcp_from(1).ack().payload(9);
     const Packet proven = Ethernet() / local() / tcp_from(connection.client_port).ack().payload(9);

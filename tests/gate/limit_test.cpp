@@ -28,7 +28,8 @@ TEST_P(Limits, ConnectionsAreSynsWithoutAck) {
     EXPECT_EQ(send_many(syn(), 5), 2U);
     EXPECT_EQ(send(syn()), "drop_source_connections");
     EXPECT_EQ(send(Ethernet() / ip / tcp(40000, 443).syn().flag(0xc0)), "drop_source_connections");
-    EXPECT_EQ(send(Ethernet() / ip / tcp(40000, 443).syn().payload(500)), "drop_source_connections");
+    EXPECT_EQ(send(Ethernet() / ip / tcp(40000, 443).syn().payload(500)),
+              "drop_source_connections");
     EXPECT_EQ(send(Ethernet() / ip / tcp(40000, 443).syn().ack()), "pass_within");
     EXPECT_EQ(send(Ethernet() / ip / tcp(40000, 443).rst()), "pass_within");
     EXPECT_EQ(send(segment(100)), "pass_within");
@@ -42,7 +43,8 @@ TEST_P(Limits, DataIsSegmentsWithPayloadAndDatagrams) {
     EXPECT_EQ(send_many(Ethernet() / ip_from(of().client) / tcp(1, 443).ack().options(10), 9), 9U);
     EXPECT_EQ(send(segment(1)), "pass_within");
     EXPECT_EQ(send(datagram(0)), "pass_within");
-    EXPECT_EQ(send(Ethernet() / ip_from(of().client) / tcp(1, 443).syn().payload(4)), "pass_within");
+    EXPECT_EQ(send(Ethernet() / ip_from(of().client) / tcp(1, 443).syn().payload(4)),
+              "pass_within");
     EXPECT_EQ(send(datagram(0)), "drop_source_data");
     EXPECT_EQ(send(segment(1000)), "drop_source_data");
     EXPECT_EQ(send(segment(0)), "pass_within");
@@ -92,8 +94,9 @@ per_source = { packets = { rate = "1/s", burst = 7 } }
 }
 
 TEST_P(Limits, ASourceIsWhatThePolicySays) {
-    constexpr auto kService = "\n[[service]]\nname = \"web\"\nmatch = [\"tcp/443\"]\n"
-                              "per_source = { packets = { rate = \"1/s\", burst = 3 } }\n";
+    constexpr auto kService =
+        "\n[[service]]\nname = \"web\"\nmatch = [\"tcp/443\"]\n"
+        "per_source = { packets = { rate = \"1/s\", burst = 3 } }\n";
     install(std::string("[sources]\nipv4_prefix = 24\nipv6_prefix = 48\n") + kService);
     EXPECT_EQ(send_many(syn(of().client), 2), 2U);
     EXPECT_EQ(send_many(syn(of().same_network), 2), 1U);
@@ -101,8 +104,9 @@ TEST_P(Limits, ASourceIsWhatThePolicySays) {
 }
 
 TEST_P(Limits, APrefixIsLimitedToo) {
-    install_web("per_source = { connections = { rate = \"1/s\", burst = 3 } }\n"
-                "per_prefix = { connections = { rate = \"1/s\", burst = 4 } }\n");
+    install_web(
+        "per_source = { connections = { rate = \"1/s\", burst = 3 } }\n"
+        "per_prefix = { connections = { rate = \"1/s\", burst = 4 } }\n");
     EXPECT_EQ(send_many(syn(of().client), 9), 3U);
     EXPECT_EQ(send(syn(of().client)), "drop_source_connections");
     EXPECT_EQ(send(syn(of().same_network)), "pass_within");
@@ -141,8 +145,10 @@ per_source = { connections = { limit = 12, window = "1h" }, data = { rate = "1/s
 }
 
 TEST_P(Limits, AllowSkipsThem) {
-    install_web("per_source = { connections = { limit = 2, window = \"10s\" }, packets = { rate = \"1/s\", burst = 3 } }\n"
-                "per_prefix = { packets = { rate = \"1/s\", burst = 4 } }\n");
+    install_web(
+        "per_source = { connections = { limit = 2, window = \"10s\" }, packets = { rate = \"1/s\", "
+        "burst = 3 } }\n"
+        "per_prefix = { packets = { rate = \"1/s\", burst = 4 } }\n");
     allow(of().client);
     EXPECT_EQ(send_many(syn(), 100), 100U);
     EXPECT_EQ(counted("pass_allowed"), 100U);
@@ -156,11 +162,11 @@ TEST_P(Limits, BelowTheLimitNothingIsLostHoweverManyCpus) {
         const char* limit;
         nanoseconds gap;  // 1 ÷ (0.9 × rate)
     };
-    for (const Case& c : {Case{R"({ rate = "1/s", burst = 1 })", 1111111112ns},
-                          Case{R"({ rate = "50/s", burst = 1 })", 22222223ns},
-                          Case{R"({ rate = "300/s", burst = 40 })", 3703704ns},
-                          Case{R"("1000/s")", 1111112ns}, Case{R"("20000/s")", 55556ns},
-                          Case{R"({ rate = "1M/s", burst = 20000 })", 1112ns}}) {
+    for (const Case& c :
+         {Case{R"({ rate = "1/s", burst = 1 })", 1111111112ns},
+          Case{R"({ rate = "50/s", burst = 1 })", 22222223ns},
+          Case{R"({ rate = "300/s", burst = 40 })", 3703704ns}, Case{R"("1000/s")", 1111112ns},
+          Case{R"("20000/s")", 55556ns}, Case{R"({ rate = "1M/s", burst = 20000 })", 1112ns}}) {
         SCOPED_TRACE(c.limit);
         install_web(std::string("per_source = { packets = ") + c.limit + " }");
         advance(10s);
@@ -179,7 +185,8 @@ TEST_P(Limits, BelowTheLimitNothingIsLostHoweverManyCpus) {
 
 TEST_P(Limits, ASmallBurstIsOneBurstForAllCpus) {
     for (const unsigned burst : {1U, 2U, 10U, 63U}) {
-        install_web("per_source = { packets = { rate = \"1/s\", burst = " + std::to_string(burst) + " } }");
+        install_web("per_source = { packets = { rate = \"1/s\", burst = " + std::to_string(burst) +
+                    " } }");
         advance(100s);
         unsigned passed = 0;
         for (uint32_t cpu = 0; cpu < 64; ++cpu) {
@@ -218,25 +225,33 @@ TEST_P(Limits, ASuperPacketLargerThanTheBurstLeavesADebt) {
 
 TEST_P(Limits, ADropLeavesTheStateAsItWas) {
     const std::string rest = "packets = { rate = \"1/s\", burst = 90 }";
-    const auto tight = [](const std::string& name) { return name + " = { rate = \"1/h\", burst = 3 }"; };
+    const auto tight = [](const std::string& name) {
+        return name + " = { rate = \"1/h\", burst = 3 }";
+    };
     const std::vector<std::tuple<std::string, std::string, Packet>> cases = {
-        {"per_source = { " + tight("connections") + ", " + rest + " }", "drop_source_connections", syn()},
+        {"per_source = { " + tight("connections") + ", " + rest + " }", "drop_source_connections",
+         syn()},
         {"per_source = { " + tight("data") + ", " + rest + " }", "drop_source_data", segment(50)},
-        {"per_source = { " + tight("packets") + ", data = \"90/s\" }", "drop_source_packets", segment(50)},
+        {"per_source = { " + tight("packets") + ", data = \"90/s\" }", "drop_source_packets",
+         segment(50)},
         {"per_source = { bytes = { rate = \"1B/s\", burst = \"66kB\" }, " + rest + " }",
          "drop_source_bytes", segment(22000)},
         {"per_source = { connections = { limit = 3, window = \"1h\" }, " + rest + " }",
          "drop_source_window", syn()},
         {"per_source = { connections = { limit = 20, window = \"1h\" }, " + rest + " }",
          "drop_source_window", syn()},
-        {"per_source = { " + rest + " }\nper_prefix = { " + tight("packets") + " }", "drop_prefix", syn()},
+        {"per_source = { " + rest + " }\nper_prefix = { " + tight("packets") + " }", "drop_prefix",
+         syn()},
         {"per_source = { " + rest + " }\nper_prefix = { " + tight("data") + ", " + rest + " }",
          "drop_prefix", segment(50)},
         {"per_source = { connections = { limit = 9, window = \"1h\" } }\nper_prefix = { " +
-             tight("connections") + " }", "drop_prefix", syn()},
-        {"per_source = { connections = { limit = 9, window = \"1h\" }, " + rest + " }\nbudget = { " +
-             tight("connections") + " }", "drop_budget", syn()},
-        {"per_source = { " + rest + " }\nper_prefix = { " + rest + " }\nbudget = { " + tight("data") + " }",
+             tight("connections") + " }",
+         "drop_prefix", syn()},
+        {"per_source = { connections = { limit = 9, window = \"1h\" }, " + rest +
+             " }\nbudget = { " + tight("connections") + " }",
+         "drop_budget", syn()},
+        {"per_source = { " + rest + " }\nper_prefix = { " + rest + " }\nbudget = { " +
+             tight("data") + " }",
          "drop_budget", segment(50)},
     };
     for (const auto& [limits, verdict, packet] : cases) {
@@ -256,15 +271,17 @@ TEST_P(Limits, ADropLeavesTheStateAsItWas) {
             for (uint32_t id = 0; id < tables_->sizes.services; ++id)
                 for (int d = 0; d < SLUICE_DIMENSIONS; ++d)
                     EXPECT_EQ(tables_->budgets[id].tat_ns[d],
-                              reinterpret_cast<const sluice_budget*>(before.budgets.data())[id].tat_ns[d]);
+                              reinterpret_cast<const sluice_budget*>(before.budgets.data())[id]
+                                  .tat_ns[d]);
         }
     }
 }
 
 TEST_P(Limits, ARefusalByOneChargesNoOther) {
     // The prefix is spent by others; the source has its whole burst left afterwards.
-    install_web("per_source = { packets = { rate = \"1/h\", burst = 5 } }\n"
-                "per_prefix = { packets = { rate = \"1/s\", burst = 4 } }\n");
+    install_web(
+        "per_source = { packets = { rate = \"1/h\", burst = 5 } }\n"
+        "per_prefix = { packets = { rate = \"1/s\", burst = 4 } }\n");
     EXPECT_EQ(send_many(segment(0, of().same_network), 9), 4U);
     EXPECT_EQ(send_many(segment(0), 100), 0U);
     for (int i = 0; i < 5; ++i) {
@@ -276,13 +293,16 @@ TEST_P(Limits, ARefusalByOneChargesNoOther) {
 }
 
 TEST_P(Limits, StateStaysWhenServicesAreReordered) {
-    const std::string web = "[[service]]\nname = \"web\"\nmatch = [\"tcp/443\"]\n"
-                            "per_source = { packets = { rate = \"1/h\", burst = 5 } }\n"
-                            "budget = { packets = { rate = \"1/h\", burst = 9 } }\n";
-    const std::string mail = "[[service]]\nname = \"mail\"\nmatch = [\"tcp/25\"]\n"
-                             "per_source = { packets = { rate = \"1/h\", burst = 5 } }\n";
-    const std::string dns = "[[service]]\nname = \"dns\"\nmatch = [\"udp/53\"]\n"
-                            "per_source = { packets = { rate = \"1/h\", burst = 5 } }\n";
+    const std::string web =
+        "[[service]]\nname = \"web\"\nmatch = [\"tcp/443\"]\n"
+        "per_source = { packets = { rate = \"1/h\", burst = 5 } }\n"
+        "budget = { packets = { rate = \"1/h\", burst = 9 } }\n";
+    const std::string mail =
+        "[[service]]\nname = \"mail\"\nmatch = [\"tcp/25\"]\n"
+        "per_source = { packets = { rate = \"1/h\", burst = 5 } }\n";
+    const std::string dns =
+        "[[service]]\nname = \"dns\"\nmatch = [\"udp/53\"]\n"
+        "per_source = { packets = { rate = \"1/h\", burst = 5 } }\n";
     const Packet to_mail = Ethernet() / ip_from(of().client) / tcp(1, 25).syn();
     const Packet to_dns = Ethernet() / ip_from(of().client) / udp(1, 53);
     install(web + mail);
@@ -297,8 +317,9 @@ TEST_P(Limits, StateStaysWhenServicesAreReordered) {
     EXPECT_EQ(send_many(to_dns, 9), 0U);
     EXPECT_EQ(send_many(to_mail, 9), 9U);
     // The id of what was removed does not go to another service while its state lives.
-    install(web + dns + "[[service]]\nname = \"mail2\"\nmatch = [\"tcp/25\"]\n"
-                        "per_source = { packets = { rate = \"1/h\", burst = 5 } }\n");
+    install(web + dns +
+            "[[service]]\nname = \"mail2\"\nmatch = [\"tcp/25\"]\n"
+            "per_source = { packets = { rate = \"1/h\", burst = 5 } }\n");
     EXPECT_EQ(send_many(to_mail, 9), 5U);
 }
 
@@ -308,10 +329,14 @@ TEST_P(Limits, TheLongestPrefixAndTheExactPortChooseTheService) {
         return ipv4 ? std::string(text) : "[" + std::string(text) + "]";
     };
     const auto network = ipv4 ? "203.0.113.0/24" : "[2001:db8:c::/48]";
-    install("[[service]]\nname = \"all\"\nmatch = [\"tcp/1-65535\"]\n"
-            "[[service]]\nname = \"exact\"\nmatch = [\"tcp/443\"]\n"
-            "[[service]]\nname = \"net\"\nmatch = [\"" + std::string(network) + ":tcp/443\"]\n"
-            "[[service]]\nname = \"host\"\nmatch = [\"" + at(of().server) + ":tcp/443\"]\n");
+    install(
+        "[[service]]\nname = \"all\"\nmatch = [\"tcp/1-65535\"]\n"
+        "[[service]]\nname = \"exact\"\nmatch = [\"tcp/443\"]\n"
+        "[[service]]\nname = \"net\"\nmatch = [\"" +
+        std::string(network) +
+        ":tcp/443\"]\n"
+        "[[service]]\nname = \"host\"\nmatch = [\"" +
+        at(of().server) + ":tcp/443\"]\n");
     const auto service = [&](std::string_view server, uint16_t port) {
         return send(Ethernet() / from(of().client).to(server) / tcp(1, port).syn()).service;
     };

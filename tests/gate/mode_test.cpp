@@ -12,7 +12,9 @@ class Modes : public GateOfBothFamilies {
     static Packet data() { return Ethernet() / ip() / tcp(40000, 443).ack().payload(100); }
     static Packet syn() { return Ethernet() / ip() / tcp(40000, 443).syn(); }
     void spend() {
-        install_web("per_source = { data = { rate = \"1/h\", burst = 2 }, connections = { rate = \"1/h\", burst = 2 } }");
+        install_web(
+            "per_source = { data = { rate = \"1/h\", burst = 2 }, connections = { rate = \"1/h\", "
+            "burst = 2 } }");
         EXPECT_EQ(send_many(data(), 2), 2U);
         EXPECT_EQ(send_many(syn(), 2), 2U);
         EXPECT_EQ(send(data()), "drop_source_data");
@@ -31,8 +33,10 @@ TEST_P(Modes, TheMostLenientOfGateServiceAndRule) {
                 set_mode("gate", gate);
                 set_mode("web", service);
                 set_mode("web.per_source.data", rule);
-                const std::string expected = gate == Mode::off ? "pass_mode_off"
-                                             : modes[static_cast<int>(std::min({gate, service, rule}))].second;
+                const std::string expected =
+                    gate == Mode::off
+                        ? "pass_mode_off"
+                        : modes[static_cast<int>(std::min({gate, service, rule}))].second;
                 EXPECT_EQ(send(data()), expected);
                 // Rules beside it follow gate and service only.
                 const Mode beside = std::min(gate, service);
@@ -42,12 +46,14 @@ TEST_P(Modes, TheMostLenientOfGateServiceAndRule) {
 }
 
 TEST_P(Modes, ThePolicySetsThem) {
-    install("mode = \"enforce\"\n"
-            "[[service]]\nname = \"web\"\nmatch = [\"tcp/443\"]\nmode = \"observe\"\n"
-            "per_source = { data = { rate = \"1/h\", burst = 1 } }\n"
-            "[[service]]\nname = \"mail\"\nmatch = [\"tcp/25\"]\n"
-            "modes = { \"per_source.data\" = \"off\" }\n"
-            "per_source = { data = { rate = \"1/h\", burst = 1 }, packets = { rate = \"1/h\", burst = 2 } }\n");
+    install(
+        "mode = \"enforce\"\n"
+        "[[service]]\nname = \"web\"\nmatch = [\"tcp/443\"]\nmode = \"observe\"\n"
+        "per_source = { data = { rate = \"1/h\", burst = 1 } }\n"
+        "[[service]]\nname = \"mail\"\nmatch = [\"tcp/25\"]\n"
+        "modes = { \"per_source.data\" = \"off\" }\n"
+        "per_source = { data = { rate = \"1/h\", burst = 1 }, packets = { rate = \"1/h\", burst = "
+        "2 } }\n");
     EXPECT_EQ(send(data()), "pass_within");
     EXPECT_EQ(send(data()), "would_drop_source_data");
     const Packet mail = Ethernet() / ip() / tcp(40000, 25).ack().payload(100);
@@ -57,8 +63,10 @@ TEST_P(Modes, ThePolicySetsThem) {
 }
 
 TEST_P(Modes, AnEnforcedRuleHasItsSayBehindAnObservedOne) {
-    install_web("modes = { \"per_source.data\" = \"observe\" }\n"
-                "per_source = { data = { rate = \"1/h\", burst = 1 }, packets = { rate = \"1/h\", burst = 3 } }");
+    install_web(
+        "modes = { \"per_source.data\" = \"observe\" }\n"
+        "per_source = { data = { rate = \"1/h\", burst = 1 }, packets = { rate = \"1/h\", burst = "
+        "3 } }");
     EXPECT_EQ(send(data()), "pass_within");
     EXPECT_EQ(send(data()), "would_drop_source_data");
     EXPECT_EQ(send(data()), "would_drop_source_data");
@@ -103,13 +111,14 @@ TEST_P(Modes, ATimedSwitchGoesBackByItself) {
 TEST_P(Modes, AnAttachmentThatNobodyConfirmedPassesEverything) {
     spend();
     ban(of().other_network);
-    tables_->settings().attached[0] =
-        sluice_switch_make(1, 0, 1, SLUICE_ORIGIN_OPERATOR, 1, sluice_deadline_from_ns(now() + 60'000'000'000));
+    tables_->settings().attached[0] = sluice_switch_make(
+        1, 0, 1, SLUICE_ORIGIN_OPERATOR, 1, sluice_deadline_from_ns(now() + 60'000'000'000));
     EXPECT_EQ(send(data()), "drop_source_data");
     advance(60s + 2ms);
     const auto before = counts();
     EXPECT_TRUE(passes(data().bytes()));
-    EXPECT_TRUE(passes((Ethernet() / from(of().other_network).to(of().server) / udp(1, 2)).bytes()));
+    EXPECT_TRUE(
+        passes((Ethernet() / from(of().other_network).to(of().server) / udp(1, 2)).bytes()));
     EXPECT_EQ(counts(), before);
     tables_->settings().attached[0] = 0;
     EXPECT_TRUE(passes(data().bytes()));
@@ -119,8 +128,9 @@ TEST_P(Modes, AnAttachmentThatNobodyConfirmedPassesEverything) {
 
 TEST_P(Modes, APolicyThatNobodyConfirmedGoesBack) {
     spend();
-    const std::string open = "[[service]]\nname = \"web\"\nmatch = [\"tcp/80\"]\n"
-                             "per_source = { data = { rate = \"1/h\", burst = 1 } }\n";
+    const std::string open =
+        "[[service]]\nname = \"web\"\nmatch = [\"tcp/80\"]\n"
+        "per_source = { data = { rate = \"1/h\", burst = 1 } }\n";
     install(open, 60s);
     EXPECT_EQ(send(data()), "pass_unlimited");
     EXPECT_EQ(send(Ethernet() / ip() / tcp(1, 80).ack().payload(1)), "drop_source_data");
@@ -139,12 +149,15 @@ TEST_P(Modes, APolicyThatNobodyConfirmedGoesBack) {
 // What a gate learns while it observes is what it would have learned while it enforced.
 TEST_P(Modes, ObserveAndEnforceKeepTheSameState) {
     const auto play = [&](Mode mode) {
-        install_web("per_source = { data = { rate = \"10/s\", burst = 3 }, connections = { limit = 3, window = \"10s\" } }\n"
-                    "per_prefix = { packets = { rate = \"20/s\", burst = 9 } }\n"
-                    "budget = { packets = { rate = \"30/s\", burst = 12 } }");
+        install_web(
+            "per_source = { data = { rate = \"10/s\", burst = 3 }, connections = { limit = 3, "
+            "window = \"10s\" } }\n"
+            "per_prefix = { packets = { rate = \"20/s\", burst = 9 } }\n"
+            "budget = { packets = { rate = \"30/s\", burst = 12 } }");
         set_mode("gate", mode);
-        const Bytes frames[] = {data().bytes(), syn().bytes(),
-                                (Ethernet() / from(of().same_network).to(of().server) / udp(1, 443)).bytes()};
+        const Bytes frames[] = {
+            data().bytes(), syn().bytes(),
+            (Ethernet() / from(of().same_network).to(of().server) / udp(1, 443)).bytes()};
         for (unsigned i = 0; i < 2000; ++i) {
             (void)passes(frames[i * i % 7 % 3]);
             advance(nanoseconds(1'000'000 * (i % 11)));

@@ -40,9 +40,13 @@ class Writer {
     Bytes bytes_;
 };
 
-IpAddress parse_address(std::string_view text) { return IpAddress::parse(text).value(); }
+IpAddress parse_address(std::string_view text) {
+    return IpAddress::parse(text).value();
+}
 
-const uint8_t* ipv4_bytes(const IpAddress& address) { return address.bytes().data() + 12; }
+const uint8_t* ipv4_bytes(const IpAddress& address) {
+    return address.bytes().data() + 12;
+}
 
 Bytes fragment_bytes(unsigned next, unsigned offset, bool more) {
     return Writer().u8(next).u8(0).u16(offset | (more ? 1U : 0U)).u32(0x51ce).take();
@@ -87,7 +91,9 @@ Bytes Ethernet::wrap(const Bytes& rest, const Layer* next) const {
 
 Ip::Ip(const IpAddress& source) : source_(source) {}
 
-Ip& Ip::to(std::string_view destination) { return to(parse_address(destination)); }
+Ip& Ip::to(std::string_view destination) {
+    return to(parse_address(destination));
+}
 
 Ip& Ip::to(const IpAddress& destination) {
     destination_ = destination;
@@ -131,8 +137,7 @@ Ip& Ip::claim_length(unsigned bytes) {
 
 Ip::operator Layer() const {
     const bool ipv4 = source_.family() == Family::ipv4;
-    return {static_cast<uint8_t>(ipv4 ? IPPROTO_IPIP : IPPROTO_IPV6),
-            ipv4 ? kIpv4Type : kIpv6Type,
+    return {static_cast<uint8_t>(ipv4 ? IPPROTO_IPIP : IPPROTO_IPV6), ipv4 ? kIpv4Type : kIpv6Type,
             [ip = *this](const Bytes& rest, const Layer* next) { return ip.wrap(rest, next); }};
 }
 
@@ -145,7 +150,8 @@ Bytes Ip::wrap(const Bytes& rest, const Layer* next) const {
 Bytes Ip::wrap_ipv4(const Bytes& rest, uint8_t next) const {
     constexpr uint8_t kNoOperation = 1;
     const size_t length = 20 + option_words_ * 4 + rest.size();
-    const unsigned offset = fragment_ ? fragment_->offset / 8 | (fragment_->more ? 0x2000U : 0U) : 0;
+    const unsigned offset =
+        fragment_ ? fragment_->offset / 8 | (fragment_->more ? 0x2000U : 0U) : 0;
     Writer writer;
     writer.u8(version_.value_or(4) << 4 | header_words_.value_or(5 + option_words_)).u8(0);
     writer.u16(length_.value_or(static_cast<unsigned>(length))).u16(0x51ce).u16(offset);
@@ -155,7 +161,8 @@ Bytes Ip::wrap_ipv4(const Bytes& rest, uint8_t next) const {
 }
 
 Bytes Ip::wrap_ipv6(const Bytes& rest, uint8_t next) const {
-    const Bytes body = fragment_ ? fragment_bytes(next, fragment_->offset, fragment_->more) + rest : rest;
+    const Bytes body =
+        fragment_ ? fragment_bytes(next, fragment_->offset, fragment_->more) + rest : rest;
     Writer writer;
     writer.u8(version_.value_or(6) << 4).u8(0).u16(0);
     writer.u16(length_.value_or(static_cast<unsigned>(body.size())));
@@ -164,8 +171,12 @@ Bytes Ip::wrap_ipv6(const Bytes& rest, uint8_t next) const {
     return writer.bytes(body).take();
 }
 
-Ip from(std::string_view source) { return Ip(parse_address(source)); }
-Ip from(const IpAddress& source) { return Ip(source); }
+Ip from(std::string_view source) {
+    return Ip(parse_address(source));
+}
+Ip from(const IpAddress& source) {
+    return Ip(source);
+}
 
 // --- extension headers -------------------------------------------------------------------------
 
@@ -181,20 +192,28 @@ Extension& Extension::next(uint8_t protocol) {
 
 Extension::operator Layer() const {
     return {protocol_, 0, [self = *this](const Bytes& rest, const Layer* next) {
-                const size_t length =
-                    self.protocol_ == kAuthentication ? (self.units_ + 2) * 4 : (self.units_ + 1) * 8;
+                const size_t length = self.protocol_ == kAuthentication ? (self.units_ + 2) * 4
+                                                                        : (self.units_ + 1) * 8;
                 Bytes header = self.content_;
                 header.resize(length - 2);
-                const uint8_t number = self.next_.value_or(
-                    next != nullptr ? next->protocol : uint8_t{kNoNextHeader});
+                const uint8_t number =
+                    self.next_.value_or(next != nullptr ? next->protocol : uint8_t{kNoNextHeader});
                 return Writer().u8(number).u8(self.units_).bytes(header).bytes(rest).take();
             }};
 }
 
-Extension hop_by_hop(unsigned units) { return {IPPROTO_HOPOPTS, units}; }
-Extension routing(unsigned units) { return {IPPROTO_ROUTING, units}; }
-Extension destination_options(unsigned units) { return {IPPROTO_DSTOPTS, units}; }
-Extension authentication(unsigned units) { return {kAuthentication, units}; }
+Extension hop_by_hop(unsigned units) {
+    return {IPPROTO_HOPOPTS, units};
+}
+Extension routing(unsigned units) {
+    return {IPPROTO_ROUTING, units};
+}
+Extension destination_options(unsigned units) {
+    return {IPPROTO_DSTOPTS, units};
+}
+Extension authentication(unsigned units) {
+    return {kAuthentication, units};
+}
 
 Extension fragment_header(unsigned offset, bool more) {
     const Bytes whole = fragment_bytes(0, offset, more);
@@ -258,13 +277,16 @@ Udp::operator Layer() const {
             }};
 }
 
-Tcp tcp(uint16_t source_port, uint16_t destination_port) { return {source_port, destination_port}; }
-Udp udp(uint16_t source_port, uint16_t destination_port) { return {source_port, destination_port}; }
+Tcp tcp(uint16_t source_port, uint16_t destination_port) {
+    return {source_port, destination_port};
+}
+Udp udp(uint16_t source_port, uint16_t destination_port) {
+    return {source_port, destination_port};
+}
 
 Layer raw(uint8_t protocol, Bytes bytes) {
-    return {protocol, 0, [bytes = std::move(bytes)](const Bytes& rest, const Layer*) {
-                return bytes + rest;
-            }};
+    return {protocol, 0,
+            [bytes = std::move(bytes)](const Bytes& rest, const Layer*) { return bytes + rest; }};
 }
 
 Layer icmp(uint8_t type, uint8_t code, size_t more) {

@@ -72,7 +72,8 @@ TEST_P(PacketShape, UpToEightTagsAreUnwrapped) {
 
 TEST_P(PacketShape, AFirstFragmentHasPorts) {
     expect_ssh(Ethernet() / ip().fragment(0, true) / tcp(40000, 22).ack().payload(1000));
-    expect_ssh(Ethernet() / ip().fragment(0, true) / udp(40000, 22).payload(1000).claim_length(4000));
+    expect_ssh(Ethernet() / ip().fragment(0, true) /
+               udp(40000, 22).payload(1000).claim_length(4000));
     expect_other(Ethernet() / ip().fragment(0, true) / udp(40000, 443).payload(1000));
 }
 
@@ -232,7 +233,8 @@ TEST_F(Ipv6Shape, LongHeadersReachBeyondTheLinearPart) {
 }
 
 TEST_F(Ipv6Shape, AFragmentBehindOtherHeaders) {
-    expect_ssh(Ethernet() / ip() / hop_by_hop() / fragment_header(0, true) / udp(40000, 22).payload(64));
+    expect_ssh(Ethernet() / ip() / hop_by_hop() / fragment_header(0, true) /
+               udp(40000, 22).payload(64));
     expect_ssh(Ethernet() / ip() / fragment_header(0, true) / destination_options() /
                udp(40000, 22).payload(64));
     const auto later = send(Ethernet() / ip() / hop_by_hop() / fragment_header(1448, false) /

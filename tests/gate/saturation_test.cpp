@@ -30,14 +30,15 @@ std::string name_of(const ::testing::TestParamInfo<std::tuple<Case, Lag>>& info)
 
 struct Flood {
     std::string name;
-    std::string limit;      // as in the policy
-    double rate;            // a second
+    std::string limit;  // as in the policy
+    double rate;        // a second
     double burst;
-    nanoseconds step;       // of the clock
-    unsigned packets;       // a step, more than the rate
+    nanoseconds step;  // of the clock
+    unsigned packets;  // a step, more than the rate
 };
 
-class Saturation : public GateUnderTest, public ::testing::WithParamInterface<std::tuple<Flood, Lag>> {
+class Saturation : public GateUnderTest,
+                   public ::testing::WithParamInterface<std::tuple<Flood, Lag>> {
   protected:
     static constexpr nanoseconds kTime = 10100ms;
     static constexpr double kSeconds = 10.1;
@@ -51,8 +52,9 @@ class Saturation : public GateUnderTest, public ::testing::WithParamInterface<st
         for (nanoseconds time = 0ns; time <= kTime; time += flood.step) {
             lag(lag_at(lagging, now()));
             on_cpu(cpu++ % 64);
-            admitted += send_many(frame, time == 0ns ? static_cast<unsigned>(flood.burst) + flood.packets
-                                                     : flood.packets);
+            admitted +=
+                send_many(frame, time == 0ns ? static_cast<unsigned>(flood.burst) + flood.packets
+                                             : flood.packets);
             advance(flood.step);
         }
         return admitted;
@@ -98,7 +100,8 @@ struct WindowCase {
     double least_served;  // of what the window would allow
 };
 
-class Windows : public GateUnderTest, public ::testing::WithParamInterface<std::tuple<WindowCase, Lag>> {
+class Windows : public GateUnderTest,
+                public ::testing::WithParamInterface<std::tuple<WindowCase, Lag>> {
   protected:
     void SetUp() override {
         GateUnderTest::SetUp();
@@ -152,24 +155,25 @@ TEST_P(Windows, NeverMoreThanTheLimitWhateverTheRhythm) {
     for (int burst = 0; burst < 60; ++burst) {
         for (unsigned i = 0; i < c.limit; ++i) {
             try_now();
-            advance(nanoseconds(static_cast<int64_t>(gap(random) * static_cast<double>(c.window.count()) /
-                                                     (c.limit * (burst % 3 == 0 ? 20.0 : 1.5)))));
+            advance(nanoseconds(
+                static_cast<int64_t>(gap(random) * static_cast<double>(c.window.count()) /
+                                     (c.limit * (burst % 3 == 0 ? 20.0 : 1.5)))));
         }
     }
     EXPECT_LE(most_in_any(), c.limit);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, Windows,
-    ::testing::Combine(::testing::Values(WindowCase{"1in10s", 1, 10s, 0.99},
-                                         WindowCase{"3in1s", 3, 1s, 0.97},
-                                         WindowCase{"10in60s", 10, 60s, 0.99},
-                                         WindowCase{"16in10s", 16, 10s, 0.99},
-                                         WindowCase{"17in10s", 17, 10s, 0.93},
-                                         WindowCase{"100in60s", 100, 60s, 0.93},
-                                         WindowCase{"500in1h", 500, 1h, 0.93}),
-                       ::testing::Values(Lag::none, Lag::two_ticks)),
-    name_of<WindowCase>);
+INSTANTIATE_TEST_SUITE_P(All, Windows,
+                         ::testing::Combine(::testing::Values(WindowCase{"1in10s", 1, 10s, 0.99},
+                                                              WindowCase{"3in1s", 3, 1s, 0.97},
+                                                              WindowCase{"10in60s", 10, 60s, 0.99},
+                                                              WindowCase{"16in10s", 16, 10s, 0.99},
+                                                              WindowCase{"17in10s", 17, 10s, 0.93},
+                                                              WindowCase{"100in60s", 100, 60s,
+                                                                         0.93},
+                                                              WindowCase{"500in1h", 500, 1h, 0.93}),
+                                            ::testing::Values(Lag::none, Lag::two_ticks)),
+                         name_of<WindowCase>);
 
 class WindowRules : public GateOfBothFamilies {
   protected:

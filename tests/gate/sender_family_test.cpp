@@ -48,7 +48,8 @@ TEST_F(SenderOfOneFamily, ManyBansOfManyLengths) {
     for (const RuleEntry& entry : entries) {
         const auto& source = entry.prefix.address();
         const auto next = IpAddress::from_ipv4(source.ipv4_host_order() + 1);
-        ASSERT_FALSE(passes((Ethernet() / from(source).to("203.0.113.1") / tcp(1, 2).syn()).bytes()));
+        ASSERT_FALSE(
+            passes((Ethernet() / from(source).to("203.0.113.1") / tcp(1, 2).syn()).bytes()));
         ASSERT_TRUE(passes((Ethernet() / from(next).to("203.0.113.1") / tcp(1, 2).syn()).bytes()));
     }
 }
@@ -63,7 +64,9 @@ class Discovery : public GateUnderTest {
 };
 
 TEST_F(Discovery, PassesEvenFromABannedNeighbour) {
-    install("[[service]]\nname = \"other\"\nper_source = { packets = { rate = \"1/h\", burst = 1 } }\n");
+    install(
+        "[[service]]\nname = \"other\"\nper_source = { packets = { rate = \"1/h\", burst = 1 } "
+        "}\n");
     ban("2001:db8:a::/48");
     for (uint8_t type = 133; type <= 137; ++type)
         for (int i = 0; i < 3; ++i)
@@ -73,12 +76,15 @@ TEST_F(Discovery, PassesEvenFromABannedNeighbour) {
 }
 
 TEST_F(Discovery, FromAfarIsLikeAnythingElse) {
-    install("[[service]]\nname = \"other\"\nper_source = { packets = { rate = \"1/h\", burst = 1 } }\n");
+    install(
+        "[[service]]\nname = \"other\"\nper_source = { packets = { rate = \"1/h\", burst = 1 } "
+        "}\n");
     EXPECT_EQ(send(Ethernet() / ip(64) / icmp6(135, 0, 24)), "pass_within");
     EXPECT_EQ(send(Ethernet() / ip(64) / icmp6(135, 0, 24)), "drop_source_packets");
     EXPECT_EQ(send(Ethernet() / ip(254) / icmp6(135, 0, 24)), "drop_source_packets");
     EXPECT_EQ(send(Ethernet() / ip(255) / icmp6(135, 1, 24)), "drop_source_packets");
-    EXPECT_EQ(send(Ethernet() / ip(255).fragment(0, false) / icmp6(135, 0, 24)), "drop_source_packets");
+    EXPECT_EQ(send(Ethernet() / ip(255).fragment(0, false) / icmp6(135, 0, 24)),
+              "drop_source_packets");
     EXPECT_EQ(send(Ethernet() / ip(255) / destination_options() / icmp6(135, 0, 24)),
               "drop_source_packets");
     EXPECT_EQ(send(Ethernet() / ip(255) / icmp6(128, 0, 24)), "drop_source_packets");
@@ -112,7 +118,8 @@ TEST_P(Essential, AFloodThatLooksLikeDhcpIsLimited) {
 
 TEST_P(Essential, ErrorsPassAndAreLimited) {
     install(kLimited);
-    for (const uint8_t type : ipv4() ? std::vector<uint8_t>{3, 11, 12} : std::vector<uint8_t>{1, 2, 3, 4}) {
+    for (const uint8_t type :
+         ipv4() ? std::vector<uint8_t>{3, 11, 12} : std::vector<uint8_t>{1, 2, 3, 4}) {
         const Packet error = Ethernet() / ip() / (ipv4() ? icmp(type, 0, 28) : icmp6(type, 0, 48));
         EXPECT_EQ(send(error), "pass_essential") << int{type};
     }

@@ -25,7 +25,8 @@ std::vector<std::pair<std::string, Packet>> shapes(const Ip& ip, bool ipv4) {
     add("a later fragment", Ethernet() / Ip(ip).fragment(1480, false) / raw(17, Bytes(64)));
     add("an unknown protocol", Ethernet() / ip / raw(253, Bytes(8)));
     add("a tunnel", Ethernet() / ip / from("198.51.100.7").to("203.0.113.1") / tcp(1, 443).syn());
-    add("a tunnel of IPv6", Ethernet() / ip / from("2001:db8:f::7").to("2001:db8:c::1") / tcp(1, 443));
+    add("a tunnel of IPv6",
+        Ethernet() / ip / from("2001:db8:f::7").to("2001:db8:c::1") / tcp(1, 443));
     add("GRE", Ethernet() / ip / raw(IPPROTO_GRE, {0, 0, 8, 0}));
     add("DHCP", Ethernet() / ip / (ipv4 ? udp(67, 68) : udp(547, 546)).payload(240));
     add("an error", Ethernet() / ip / (ipv4 ? icmp(3, 4, 28) : icmp6(2, 0, 48)));
@@ -47,7 +48,8 @@ std::vector<std::pair<std::string, Packet>> shapes(const Ip& ip, bool ipv4) {
     add("a header cut short", Ethernet() / ip / raw(IPPROTO_ROUTING, {6, 200}));
     add("discovery from afar", Ethernet() / Ip(ip).hop_limit(64) / icmp6(135, 0, 16));
     add("discovery of another code", Ethernet() / Ip(ip).hop_limit(255) / icmp6(135, 1, 16));
-    add("discovery behind a header", Ethernet() / Ip(ip).hop_limit(255) / hop_by_hop() / icmp6(135, 0, 16));
+    add("discovery behind a header",
+        Ethernet() / Ip(ip).hop_limit(255) / hop_by_hop() / icmp6(135, 0, 16));
     add("discovery in a fragment",
         Ethernet() / Ip(ip).hop_limit(255).fragment(0, false) / icmp6(135, 0, 16));
     return all;
@@ -169,7 +171,8 @@ TEST_P(Sender, UnbanningARangeFreesWhatIsInside) {
     const std::string_view outside = ipv4 ? "192.0.2.64" : "2001:db8:a:1::64";
     ban(inside);
     ban(outside);
-    const auto done = rules().unban(Prefix::parse(ipv4 ? "192.0.2.48/28" : "2001:db8:a::/64").value());
+    const auto done =
+        rules().unban(Prefix::parse(ipv4 ? "192.0.2.48/28" : "2001:db8:a::/64").value());
     ASSERT_TRUE(done) << done.error().message;
     EXPECT_EQ(send(syn(inside)), "pass_unlimited");
     EXPECT_EQ(send(syn(outside)), "drop_banned");
@@ -178,7 +181,8 @@ TEST_P(Sender, UnbanningARangeFreesWhatIsInside) {
 TEST_P(Sender, UnbanningAHoleInARangeIsEitherDoneOrRefused) {
     const bool ipv4 = GetParam() == Family::ipv4;
     ban(ipv4 ? "198.51.100.0/24" : "2001:db8:b::/48");
-    const auto hole = rules().unban(Prefix::parse(ipv4 ? "198.51.100.64/26" : "2001:db8:b:4::/64").value());
+    const auto hole =
+        rules().unban(Prefix::parse(ipv4 ? "198.51.100.64/26" : "2001:db8:b:4::/64").value());
     const auto outcome = send(syn(ipv4 ? "198.51.100.70" : "2001:db8:b:4::1"));
     EXPECT_EQ(hole.has_value(), outcome.verdict == "pass_unlimited");
     if (!hole) {
@@ -191,8 +195,9 @@ TEST_P(Sender, UnbanningAHoleInARangeIsEitherDoneOrRefused) {
 TEST_P(Sender, EveryLengthOfPrefixHasItsEdges) {
     const bool ipv4 = GetParam() == Family::ipv4;
     const IpAddress address = IpAddress::parse(of().client).value();
-    for (const unsigned length : ipv4 ? std::vector<unsigned>{8, 9, 15, 16, 17, 23, 24, 25, 31, 32}
-                                      : std::vector<unsigned>{19, 31, 32, 33, 48, 63, 64, 65, 127, 128}) {
+    for (const unsigned length :
+         ipv4 ? std::vector<unsigned>{8, 9, 15, 16, 17, 23, 24, 25, 31, 32}
+              : std::vector<unsigned>{19, 31, 32, 33, 48, 63, 64, 65, 127, 128}) {
         SCOPED_TRACE(length);
         const auto prefix = Prefix::make(address, length);
         ASSERT_TRUE(prefix) << prefix.error().message;
@@ -207,7 +212,8 @@ TEST_P(Sender, EveryLengthOfPrefixHasItsEdges) {
         bytes[bit / 8] = static_cast<uint8_t>(bytes[bit / 8] ^ 0x80U >> bit % 8);
         const IpAddress outside = IpAddress::from_bytes(bytes);
         EXPECT_EQ(send(syn(of().client)), "drop_banned");
-        EXPECT_EQ(send(Ethernet() / from(outside).to(of().server) / tcp(1, 443).syn()), "pass_unlimited");
+        EXPECT_EQ(send(Ethernet() / from(outside).to(of().server) / tcp(1, 443).syn()),
+                  "pass_unlimited");
         const auto freed = rules().unban(*prefix);
         ASSERT_TRUE(freed) << freed.error().message;
         EXPECT_EQ(send(syn(of().client)), "pass_unlimited");
@@ -216,7 +222,8 @@ TEST_P(Sender, EveryLengthOfPrefixHasItsEdges) {
 
 TEST_P(Sender, TheWholeFamilyIsHonouredOrRefused) {
     const auto other = addresses(GetParam() == Family::ipv4 ? Family::ipv6 : Family::ipv4);
-    const auto everything = Prefix::parse(GetParam() == Family::ipv4 ? "0.0.0.0/0" : "::/0").value();
+    const auto everything =
+        Prefix::parse(GetParam() == Family::ipv4 ? "0.0.0.0/0" : "::/0").value();
     EXPECT_FALSE(rules().ban(everything, {.ttl = {}}));
     EXPECT_EQ(send(syn(of().client)), "pass_unlimited");
     const auto done = rules().ban(everything, {.ttl = {}, .forced = true});
@@ -250,8 +257,9 @@ TEST_P(Sender, ProtectedMeansThatItCannotBeBannedAndNothingMore) {
 }
 
 TEST_P(Sender, AForgedAllowedSourceIsNoFreePass) {
-    install_web("budget = { data = { rate = \"10/s\", burst = 4 } }\n"
-                "per_source = { data = { rate = \"1/s\", burst = 1 } }");
+    install_web(
+        "budget = { data = { rate = \"10/s\", burst = 4 } }\n"
+        "per_source = { data = { rate = \"1/s\", burst = 1 } }");
     allow(of().client);
     protect(of().other_network);
     const auto reply = [&](std::string_view source) {

@@ -77,8 +77,11 @@ TEST_P(SourceTable, DimensionsOfOneSourceFitIntoOneSet) {
     auto sizes = usual_sizes();
     sizes.source_sets = 1;
     start(sizes);
-    install_web("per_source = { connections = { rate = \"1/h\", burst = 2 }, data = { rate = \"1/h\", burst = 2 }, "
-                "packets = { rate = \"1/h\", burst = 4 }, bytes = { rate = \"1kB/s\", burst = \"70kB\" } }");
+    install_web(
+        "per_source = { connections = { rate = \"1/h\", burst = 2 }, data = { rate = \"1/h\", "
+        "burst = 2 }, "
+        "packets = { rate = \"1/h\", burst = 4 }, bytes = { rate = \"1kB/s\", burst = \"70kB\" } "
+        "}");
     const auto ip = from(of().client).to(of().server);
     const Packet both = Ethernet() / ip / tcp(1, 443).syn().payload(10);
     EXPECT_EQ(send_many(both, 9), 2U);
@@ -96,10 +99,11 @@ TEST_P(SourceTable, NobodyIsLockedOutWhenTimeComesRound) {
         for (const int64_t off : {-3'000'000'000LL, -1LL, 0LL, 1LL, 500'000'000LL}) {
             SCOPED_TRACE(testing::Message() << "2^" << bits << " units " << off << " ns");
             start(usual_sizes());
-            install_web("per_source = { packets = { rate = \"1/s\", burst = 3 }, "
-                        "connections = { limit = 3, window = \"10s\" } }\n"
-                        "per_prefix = { packets = { rate = \"1/s\", burst = 3 } }\n"
-                        "budget = { packets = { rate = \"1/s\", burst = 3 } }");
+            install_web(
+                "per_source = { packets = { rate = \"1/s\", burst = 3 }, "
+                "connections = { limit = 3, window = \"10s\" } }\n"
+                "per_prefix = { packets = { rate = \"1/s\", burst = 3 } }\n"
+                "budget = { packets = { rate = \"1/s\", burst = 3 } }");
             EXPECT_EQ(send_many(syn, 9), 3U);
             set_clock(now() + (1ULL << (bits + SLUICE_UNIT_SHIFT)) + static_cast<uint64_t>(off));
             // SYNs wait first where a budget is short, hence the other packet.

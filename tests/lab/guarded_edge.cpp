@@ -94,6 +94,15 @@ double Floods::seconds() const {
     return std::chrono::duration<double>(ended - begun).count();
 }
 
+double Floods::seconds_together(size_t count) const {
+    auto begun = reports_[0].begun, ended = reports_[0].ended;
+    for (size_t n = 1; n < count; n++) {
+        begun = std::max(begun, reports_[n].begun);
+        ended = std::min(ended, reports_[n].ended);
+    }
+    return std::chrono::duration<double>(ended - begun).count();
+}
+
 // --- the gate ----------------------------------------------------------------------------------
 
 void GuardedEdge::SetUp() {

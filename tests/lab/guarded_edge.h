@@ -38,6 +38,8 @@ class Floods {
     [[nodiscard]] uint64_t sent() const;
     // From the start of the first to the end of the last.
     [[nodiscard]] double seconds() const;
+    // While all of the first `count` were at it.
+    [[nodiscard]] double seconds_together(size_t count) const;
 
   private:
     struct Outcome {

@@ -1,4 +1,5 @@
 // Policies that change under flood, and modes that let everything through.
+#include "gate/publish.h"
 #include "guarded_edge.h"
 #include "sockets.h"
 
@@ -41,25 +42,34 @@ TEST_F(PolicyLab, NoPacketSeesHalfAPolicy) {
         floods.start(plan);
     }
     const auto begun = std::chrono::steady_clock::now();
-    unsigned flips = 0;
-    while (std::chrono::steady_clock::now() - begun < 3s)
-        install(++flips % 2 == 0 ? kFirst : kSecond);
+    unsigned installs = 0, flips = 0;
+    while (std::chrono::steady_clock::now() - begun < 3s) {
+        install(++installs % 2 == 0 ? kFirst : kSecond);
+        // To the other half and back, a thousand times a second, as an expiring confirmation does.
+        __u64& half = tables().settings().policy;
+        const uint64_t word = published(half);
+        for (unsigned i = 0; i < 20; i++, flips++) {
+            publish(half, i % 2 == 0 ? word ^ 1 : word);
+            std::this_thread::sleep_for(1ms);
+        }
+        ASSERT_TRUE(wait_for_packets_in_flight());
+    }
     floods.stop();
 
     EXPECT_GT(counted(SLUICE_pass_within, "alpha"), 0U);
     EXPECT_GT(counted(SLUICE_pass_within, "beta"), 0U);
-    EXPECT_EQ(counted(SLUICE_pass_within),
-              counted_all() - counted(SLUICE_pass_not_ip) - counted(SLUICE_pass_essential))
-        << "limits: " << counted(SLUICE_pass_unlimited) << " packets found none";
-    EXPECT_GT(flips, 100U);
-    std::cout << flips / 3 << " policies a second under " << floods.sent() / 3
-              << " packets a second\n";
+    EXPECT_EQ(counted(SLUICE_pass_unlimited, "alpha"), 0U);
+    EXPECT_EQ(counted(SLUICE_pass_unlimited, "beta"), 0U);
+    EXPECT_EQ(counted(SLUICE_pass_within) + network().lost_in_queue(), floods.sent());
+    EXPECT_GT(installs, 10U);
+    std::cout << installs << " policies and " << flips << " flips in 3 s under "
+              << floods.sent() / 3 << " packets a second\n";
 }
 
 TEST_F(PolicyLab, ObserveModeDropsNothing) {
     install(
         "mode = \"observe\"\n[[service]]\nname = \"web\"\nmatch = [\"udp/80\"]\n"
-        "[service.per_source]\ndata = \"10/s\"\n[service.budget]\npackets = \"100/s\"\n");
+        "[service.per_source]\ndata = \"10/s\"\n[service.budget]\npackets = \"1000/s\"\n");
     attach();
     SourceRules rules(tables());
     ASSERT_TRUE(rules.ban(Prefix::parse("198.18.1.0/24").value(), {}));
@@ -94,13 +104,14 @@ TEST_F(PolicyLab, RepliesToTheHostsOwnConnectionsAreNotThrottled) {
     EXPECT_GT(counted(SLUICE_pass_reply), 100U);
 
     // A resolver's answers to a connected socket; and what nobody asked for.
+    std::this_thread::sleep_for(100ms);  // the download spent the socket look-ups of a moment
     const UniqueFd resolver = network().in_world([] { return bind_udp(53); });
     const UniqueFd asking = network().in_edge([] { return connect_udp(kWorld4, 53); });
     ASSERT_TRUE(asking);
     const uint64_t before = counted(SLUICE_pass_reply);
-    send_datagrams(resolver, kEdge4, port_of(asking), 200);
-    EXPECT_EQ(take_all(asking), 200U);
-    EXPECT_GE(counted(SLUICE_pass_reply), before + 150);
+    send_datagrams(resolver, kEdge4, port_of(asking), 100);
+    EXPECT_EQ(take_all(asking), 100U);
+    EXPECT_GE(counted(SLUICE_pass_reply), before + 80);
 
     Floods floods(network());
     FloodPlan unsolicited = flood_from(kWorld4, 2s);

@@ -79,7 +79,7 @@ TEST(Compile, WholePolicy) {
     EXPECT_EQ(login.prefix_limits, 1 << SLUICE_CONNECTIONS);
     EXPECT_EQ(login.budget_limits, 1 << SLUICE_DATA);
     EXPECT_EQ(login.jail_ns, 30 * kSecondNs);
-    EXPECT_EQ(login.flags, SLUICE_SERVICE_REPLY_EXEMPT | SLUICE_SERVICE_SPOOFABLE);
+    EXPECT_EQ(login.flags, SLUICE_SERVICE_SPOOFABLE) << "nothing answers to a server's one port";
     EXPECT_EQ(login.prefix_mask[0].low, 0xfffffffffffff000ULL);
     EXPECT_EQ(login.prefix_mask[0].high, ~0ULL);
     EXPECT_EQ(login.prefix_mask[1].high, 0xffffffffffff0000ULL);
@@ -102,7 +102,7 @@ TEST(Compile, WhatAllServicesShare) {
     EXPECT_EQ(shared.inverse_scale[255], SLUICE_SCALE_ONE);
     EXPECT_EQ(shared.port_classes, compiled->table.classes);
     EXPECT_EQ(shared.destination_lengths, 0U);
-    EXPECT_EQ(shared.event_tokens_per_tick, 1U);
+    EXPECT_EQ(shared.event_tokens_per_tick, 1024U) << "one event";
 }
 
 TEST(Compile, ErrorsNameServiceAndRule) {
