@@ -1,5 +1,6 @@
 // Bans under flood: they hold through every replacement, and end when they should.
 #include <algorithm>
+#include <iostream>
 
 #include "guarded_edge.h"
 #include "sockets.h"
