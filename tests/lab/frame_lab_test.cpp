@@ -49,7 +49,8 @@ TEST_F(FrameLab, GenericModeChargesSegmentsAndBytesOfTheFrame) {
     EXPECT_LT(frames, segments / 2) << "no super-packets: nothing is tested";
     EXPECT_NEAR(data / segments, 1, 0.02);
     EXPECT_NEAR(packets / segments, 1, 0.05);  // bare acknowledgements, too
-    // Bytes are those of the frame that is there: a super-packet has one header for all its segments.
+    // Bytes are those of the frame that is there: a super-packet has one header for all its
+    // segments.
     const double headers = 14 + 20 + 32;
     const double seen = static_cast<double>(kBytes) + frames * headers;
     EXPECT_NEAR(bytes / seen, 1, 0.01);
