@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sluice/event.h>
 #include <sluice/hash.h>
 
 #include "policy/gcra_bucket.h"
