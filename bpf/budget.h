@@ -96,8 +96,7 @@ static __always_inline __u32 waits(const struct packet* p, const struct sluice_b
     const __u32 shed = READ_ONCE(budget->shed[d]);
     if (likely(!shed))
         return 0;
-    const __u64 lot = sluice_rehash(&seed, limited_source(p), READ_ONCE(budget->rotation) + 3);
-    return (__u32)(lot >> 48) < shed;
+    return sluice_lot(&seed, limited_source(p), READ_ONCE(budget->rotation)) < shed;
 }
 
 static __always_inline void count_demand(struct sluice_budget* budget, struct sluice_lease* lease,

@@ -17,7 +17,6 @@ using Wide = unsigned __int128;
 constexpr uint64_t kMiddleDither = 1ULL << 63;
 // Salts of the hashes, as the packet path uses them; a window's is its own.
 constexpr uint64_t kWindowSalt = 2;
-constexpr uint64_t kRotationSalt = 3;
 constexpr unsigned kShortFraction = 4;  // a bucket below a quarter of its burst is short
 
 nanoseconds from_units(uint64_t units) {
@@ -134,7 +133,10 @@ uint64_t SourceState::word(uint32_t scope, uint32_t dimension) const {
 LimitState SourceState::bucket(uint32_t scope, uint32_t dimension, uint64_t units) const {
     const sluice_limit& limit =
         (scope == SLUICE_PER_PREFIX ? service_->prefix : service_->source)[dimension];
-    const uint64_t cost = sluice_cost(&limit, units, inverse_scale_, kMiddleDither);
+    // A class scales what one source may do, not what its neighbourhood may.
+    const uint32_t inverse_scale =
+        scope == SLUICE_PER_SOURCE ? inverse_scale_ : uint32_t{SLUICE_SCALE_ONE};
+    const uint64_t cost = sluice_cost(&limit, units, inverse_scale, kMiddleDither);
     const uint64_t found = word(scope, dimension);
     const uint64_t owed =
         found == 0 ? 0 : sluice_owed(found, sluice_units(now_ns_), limit.span, cost);
@@ -142,7 +144,7 @@ LimitState SourceState::bucket(uint32_t scope, uint32_t dimension, uint64_t unit
 
     LimitState state;
     state.admits = sluice_admits(owed, limit.span, cost) != 0;
-    state.burst = burst_of(limit, inverse_scale_, lag_units);
+    state.burst = burst_of(limit, inverse_scale, lag_units);
     const uint64_t left = owed < limit.span ? limit.span - owed : 0;
     state.available = static_cast<uint64_t>(Wide{state.burst} * left / limit.span);
     if (!state.admits)
@@ -215,9 +217,11 @@ BudgetState budget_state(const Tables& tables, uint32_t service_id, uint32_t dim
 bool is_shed(const Tables& tables, const IpAddress& source, uint32_t service_id,
              uint32_t dimension) {
     const sluice_budget& budget = tables.budgets[service_id];
-    const uint64_t hash = sluice_address_hash(&tables.seed(), address_of(source));
-    const uint64_t lot = sluice_rehash(&tables.seed(), hash, budget.rotation + kRotationSalt);
-    return static_cast<uint32_t>(lot >> 48) < budget.shed[dimension];
+    const sluice_address address = address_of(source);
+    const auto& mask = policy_in_force(tables).source_mask[source.family() == Family::ipv6 ? 1 : 0];
+    const uint64_t hash =
+        sluice_hash(&tables.seed(), address.high & mask.high, address.low & mask.low, 0);
+    return sluice_lot(&tables.seed(), hash, budget.rotation) < budget.shed[dimension];
 }
 
 }  // namespace sluice

@@ -3,6 +3,7 @@
 #ifndef SLUICE_BUDGET_H
 #define SLUICE_BUDGET_H
 
+#include "hash.h"
 #include "mode.h"
 
 /* Shared by all CPUs, one per service; a line a rate of change. */
@@ -20,6 +21,13 @@ struct sluice_budget {
     __u64 reserved1[4];
 };
 SLUICE_ASSERT_SIZE(struct sluice_budget, 3 * SLUICE_LINE);
+
+/* A source's lot in a rotation, 16 bits: sources below the shed share wait. Hashed as an address
+ * is, so that the next rotation draws anew instead of moving everybody on by the same step. */
+SLUICE_INLINE __u32 sluice_lot(const volatile struct sluice_seed* seed, __u64 source_hash,
+                               __u64 rotation) {
+    return (__u32)(sluice_hash(seed, source_hash, rotation, 3) >> 48);
+}
 
 /* Of one CPU at one service; one line. */
 struct sluice_lease {
