@@ -95,10 +95,11 @@ TEST_P(SourceTable, DimensionsOfOneSourceFitIntoOneSet) {
 
 TEST_P(SourceTable, NobodyIsLockedOutWhenTimeComesRound) {
     const Packet syn = Ethernet() / ip() / tcp(1, 443).syn();
-    install_web("per_source = { packets = { rate = \"1/s\", burst = 3 }, "
-                "connections = { limit = 3, window = \"10s\" } }\n"
-                "per_prefix = { packets = { rate = \"1/s\", burst = 3 } }\n"
-                "budget = { packets = { rate = \"1/s\", burst = 3 } }");
+    install_web(
+        "per_source = { packets = { rate = \"1/s\", burst = 3 }, "
+        "connections = { limit = 3, window = \"10s\" } }\n"
+        "per_prefix = { packets = { rate = \"1/s\", burst = 3 } }\n"
+        "budget = { packets = { rate = \"1/s\", burst = 3 } }");
     for (const unsigned bits : {37U, 38U, 39U, 40U, 41U})
         for (const int64_t off : {-3'000'000'000LL, -1LL, 0LL, 1LL, 500'000'000LL}) {
             SCOPED_TRACE(testing::Message() << "2^" << bits << " units " << off << " ns");
