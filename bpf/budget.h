@@ -30,6 +30,12 @@ static __always_inline __u32 is_short(__u64 tat, __u64 now,
     return spent_ns(tat, now, limit) > limit->burst_ns - limit->burst_ns / SHORT_FRACTION;
 }
 
+/* Those who wait may have what nobody else asks for. */
+static __always_inline __u32 is_plenty(__u64 tat, __u64 now,
+                                       const struct sluice_budget_limit* limit) {
+    return spent_ns(tat, now, limit) < limit->burst_ns / 2;
+}
+
 /* Units leased from the shared bucket: at least `needed`, or 0 where it is dry. */
 SUBPROGRAM __u32 refill(__u32 service_row, __u32 service_id, __u32 d, __u32 needed, __u64 now) {
     struct sluice_budget* budget = table_at(budgets, service_id);
@@ -157,7 +163,8 @@ static __always_inline int check_budget(struct packet* p) {
         if (opens && d != SLUICE_CONNECTIONS &&
             is_short(READ_ONCE(budget->tat_ns[d]), p->f->now_ns, limit))
             verdict = SLUICE_drop_budget;
-        else if (units && waits(p, budget, d))
+        else if (units && waits(p, budget, d) &&
+                 !is_plenty(READ_ONCE(budget->tat_ns[d]), p->f->now_ns, limit))
             verdict = SLUICE_drop_shed;
         else if (units && !has_units(p, lease, limit, d, units))
             verdict = SLUICE_drop_budget;

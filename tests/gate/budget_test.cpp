@@ -138,6 +138,22 @@ TEST_P(BudgetOfBoth, ASourceIsServedOrNotButNotInPart) {
     EXPECT_GE(changed, kSources / 5);
 }
 
+// Where few ask for much, making all of them wait would leave the budget to nobody.
+TEST_P(BudgetOfBoth, WhatNobodyElseAsksForGoesToThoseWhoWait) {
+    for (const unsigned sources : {1U, 2U, 5U}) {
+        SCOPED_TRACE(sources);
+        start(usual_sizes());
+        install_web("budget = { data = { rate = \"1000/s\", burst = 100 } }");
+        unsigned passed = 0;
+        for (unsigned i = 0; i < 20000; ++i) {
+            passed += passes(data_of(i % sources)) ? 1 : 0;
+            advance(100us);  // ten times the rate, for two seconds
+        }
+        EXPECT_GE(passed, 2000U);
+        EXPECT_LE(passed, 2100U);
+    }
+}
+
 TEST_P(BudgetOfBoth, AddressesOfOneSourceDrawOneLot) {
     if (GetParam() == Family::ipv4)
         GTEST_SKIP() << "an IPv4 source is one address";
