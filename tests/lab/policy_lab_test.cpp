@@ -44,15 +44,16 @@ TEST_F(PolicyLab, NoPacketSeesHalfAPolicy) {
         floods.start(plan);
     }
     const auto begun = std::chrono::steady_clock::now();
+    auto next_flip = begun;
     unsigned installs = 0, flips = 0;
     while (std::chrono::steady_clock::now() - begun < 3s) {
         install(++installs % 2 == 0 ? kFirst : kSecond);
         // To the other half and back, a thousand times a second, as an expiring confirmation does.
         __u64& half = tables().settings().policy;
         const uint64_t word = published(half);
-        for (unsigned i = 0; i < 20; i++, flips++) {
+        for (unsigned i = 0; i < 50; i++, flips++) {
             publish(half, i % 2 == 0 ? word ^ 1 : word);
-            std::this_thread::sleep_for(1ms);
+            std::this_thread::sleep_until(next_flip += 1ms);
         }
         ASSERT_TRUE(wait_for_packets_in_flight());
     }
