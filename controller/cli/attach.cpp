@@ -29,7 +29,7 @@ Result<AttachOptions> read(const Options& options, const Session& session) {
         attach.xdp_mode = *mode;
     }
     attach.config = options.config;
-    const auto confirm = parse_optional_time("--confirm", options.confirm);
+    const auto confirm = parse_optional_time("--confirm", options.confirm, kLongestConfirm);
     if (!confirm)
         return confirm.error();
     attach.confirm = *confirm;

@@ -22,12 +22,17 @@ Result<nanoseconds> parse_time(std::string_view text) {
 }
 
 Result<std::optional<nanoseconds>> parse_optional_time(std::string_view option,
-                                                       const std::optional<std::string>& text) {
+                                                       const std::optional<std::string>& text,
+                                                       std::chrono::hours most) {
     if (!text)
         return std::optional<nanoseconds>();
     const auto time = parse_time(*text);
     if (!time)
         return time.error().with_context(option);
+    if (*time > most)
+        return make_error(ErrorCode::usage,
+                          std::string(option) + ": \"" + *text + "\" is too long a time",
+                          "use at most \"" + format_duration(most) + '"');
     return std::optional(*time);
 }
 
@@ -38,6 +43,9 @@ Result<Ttl> parse_ttl(std::string_view text) {
     if (!time)
         return make_error(ErrorCode::usage, "--ttl: " + time.error().message,
                           "use a time such as \"10m\", or \"permanent\"");
+    if (*time > kLongestTtl)
+        return make_error(ErrorCode::usage, "--ttl: \"" + std::string(text) + "\" is too long",
+                          "use at most \"" + format_duration(kLongestTtl) + "\", or \"permanent\"");
     return Ttl(*time);
 }
 

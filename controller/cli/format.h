@@ -15,9 +15,9 @@ namespace sluice::cli {
 
 // A duration above zero.
 Result<std::chrono::nanoseconds> parse_time(std::string_view text);
-// The same for an option that may be absent; the error names it.
+// The same, at most `most`, for an option that may be absent; the error names it.
 Result<std::optional<std::chrono::nanoseconds>> parse_optional_time(
-    std::string_view option, const std::optional<std::string>& text);
+    std::string_view option, const std::optional<std::string>& text, std::chrono::hours most);
 // "10m", "permanent" or "-1".
 Result<Ttl> parse_ttl(std::string_view text);
 

@@ -85,14 +85,14 @@ void print_policy(const Json& data, Screen& screen) {
 // The operator's word stays over the policy's; that should surprise nobody.
 void warn_of_overrides(const Tables& tables, std::vector<std::string>& warnings) {
     for (const SwitchEntry& entry : list_switches(tables))
-        if (entry.id != "policy")
+        if (entry.id != "policy" && !entry.id.starts_with("attach:"))
             warnings.push_back(entry.id + " stays in mode " + entry.now +
                                ", an operator's override; sluicectl switch clear " + entry.id);
 }
 
 Result<Answer> apply(const std::string& path, const std::optional<std::string>& confirm,
                      const Session& session) {
-    const auto within = parse_optional_time("--confirm", confirm);
+    const auto within = parse_optional_time("--confirm", confirm, kLongestConfirm);
     if (!within)
         return within.error();
     const auto config = load_config_file(path);

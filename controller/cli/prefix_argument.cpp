@@ -1,15 +1,20 @@
 #include "cli/prefix_argument.h"
 
+#include <algorithm>
+#include <array>
+
 namespace sluice::cli {
 
 namespace {
 
 constexpr unsigned kBannedIpv6Length = 64;
 
-// "192.0.2.1:443", "[2001:db8::1]:443", "2001:db8::1:58340": the last one cannot be told for sure.
-bool may_have_port(const std::string& text) {
-    return text.find('/') == std::string::npos &&
-           (text.find(':') != std::string::npos || text.starts_with('['));
+// "This network", multicast, reserved and broadcast: only malformed packets come from there.
+bool is_no_source(const Prefix& prefix) {
+    constexpr std::array<const char*, 4> kNever = {"0.0.0.0/8", "224.0.0.0/3", "ff00::/8", "::"};
+    return std::any_of(kNever.begin(), kNever.end(), [&prefix](const char* never) {
+        return Prefix::parse(never).value().contains(prefix);
+    });
 }
 
 }  // namespace
@@ -20,10 +25,6 @@ Result<PrefixArgument> parse_prefix(const std::string& text, std::vector<std::st
     if (!prefix) {
         Error error = prefix.error();
         error.code = ErrorCode::usage;
-        if (error.hint.empty() || may_have_port(text))
-            error.hint = may_have_port(text)
-                             ? "give the address alone, without port or brackets"
-                             : "use an address or a prefix: 192.0.2.1, 192.0.2.0/24, 2001:db8::/48";
         return error;
     }
     if (host_bits_cleared)
@@ -33,6 +34,9 @@ Result<PrefixArgument> parse_prefix(const std::string& text, std::vector<std::st
 
 Result<PrefixArgument> parse_banned(const std::string& text, std::vector<std::string>& warnings) {
     auto argument = parse_prefix(text, warnings);
+    if (argument && is_no_source(argument->prefix))
+        warnings.push_back("no host sends from " + argument->prefix.to_string() +
+                           ": it is an address to send to, or none");
     if (!argument || !argument->bare_address || argument->prefix.family() == Family::ipv4)
         return argument;
     auto wider = Prefix::make(argument->prefix.address(), kBannedIpv6Length);

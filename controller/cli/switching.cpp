@@ -8,12 +8,19 @@ namespace sluice::cli {
 
 namespace {
 
+std::optional<SwitchEntry> standing(const Tables& tables, const SwitchTarget& target) {
+    const auto id = format_switch_target(target);
+    for (SwitchEntry& entry : list_switches(tables))
+        if (entry.id == id)
+            return std::move(entry);
+    return std::nullopt;
+}
+
 // What the switch says once an override is gone.
 Result<Mode> mode_of_policy(const Tables& tables, const SwitchTarget& target) {
-    const auto id = format_switch_target(target);
-    for (const SwitchEntry& entry : list_switches(tables))
-        if (entry.id == id && !entry.after.empty())
-            return parse_mode(entry.after);
+    const auto entry = standing(tables, target);
+    if (entry && !entry->after.empty())
+        return parse_mode(entry->after);
     return mode_of(tables, target);
 }
 
@@ -27,10 +34,10 @@ void add_timing(CLI::App* app, TimingOptions& options) {
 }
 
 Result<SwitchTiming> read_timing(const TimingOptions& options) {
-    const auto lasts = parse_optional_time("--for", options.lasts);
+    const auto lasts = parse_optional_time("--for", options.lasts, kLongestOverride);
     if (!lasts)
         return lasts.error();
-    const auto confirm = parse_optional_time("--confirm", options.confirm);
+    const auto confirm = parse_optional_time("--confirm", options.confirm, kLongestConfirm);
     if (!confirm)
         return confirm.error();
     return SwitchTiming{*lasts, *confirm};
@@ -53,6 +60,7 @@ Result<Answer> change_mode(const Tables& tables, const SwitchTarget& target,
         return make_error(ErrorCode::usage,
                           "going back to the policy takes neither --for nor "
                           "--confirm");
+    const auto replaced = standing(tables, target);
     Result<Mode> before = mode_of(tables, target);
     Result<Mode> now = before;
     if (options.dry_run)
@@ -83,6 +91,9 @@ Result<Answer> change_mode(const Tables& tables, const SwitchTarget& target,
                    {"lasts_s", seconds(timing.lasts)},
                    {"confirm_within_s", seconds(timing.confirm)},
                    {"dry_run", options.dry_run}};
+    if (replaced && replaced->waits_for_confirmation)
+        answer.warnings.push_back("a change to " + replaced->now +
+                                  " waited for its confirmation; this takes its place");
     if (*effective != *now)
         answer.warnings.push_back("in effect it is " + std::string(mode_name(*effective)) +
                                   ": of gate, service and rule the most lenient wins");

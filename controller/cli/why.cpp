@@ -45,7 +45,7 @@ Result<uint8_t> parse_protocol(const std::string& text) {
 Result<IpAddress> parse_address(const std::string& text) {
     auto address = IpAddress::parse(text);
     if (!address)
-        return usage(address.error().message, "use an address without port, such as 192.0.2.1");
+        return usage(address.error().message, address.error().hint);
     return address;
 }
 

@@ -30,12 +30,10 @@ Result<uint64_t> deadline_after(uint64_t now_ns, const Ttl& ttl) {
         return uint64_t{SLUICE_NEVER};
     if (ttl->count() <= 0)
         return make_error(ErrorCode::usage, "a rule must last for a time above zero");
-    const uint64_t until = now_ns + static_cast<uint64_t>(ttl->count());
-    if (until < now_ns || sluice_deadline_from_ns(until) >= SLUICE_UNTIL_PERMANENT ||
-        until > until_to_ns(SLUICE_UNTIL_PERMANENT - 1))
-        return make_error(ErrorCode::usage, "a rule can last for 36 years at most",
+    if (*ttl > kLongestTtl)
+        return make_error(ErrorCode::usage, "a rule can last for 30 years at most",
                           "make it permanent");
-    return until;
+    return now_ns + static_cast<uint64_t>(ttl->count());
 }
 
 std::vector<uint64_t> combine(std::span<const Member> members, uint64_t now_ns) {

@@ -21,6 +21,8 @@ namespace sluice {
 
 // Without a value: for good.
 using Ttl = std::optional<std::chrono::nanoseconds>;
+// Deadlines are kept as 60 bits of nanoseconds since boot, which end after 36 years.
+inline constexpr std::chrono::hours kLongestTtl{30 * 365 * 24};
 
 constexpr std::string_view kOperatorList = "operator";
 constexpr std::string_view kPolicyList = "policy";

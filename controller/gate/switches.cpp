@@ -88,7 +88,7 @@ Status check_timing(const SwitchTiming& timing) {
             return refuse("a change needs some time", "use a time such as \"10m\"");
     if (timing.lasts && timing.confirm && *timing.lasts <= *timing.confirm)
         return refuse("the change would end before the time for its confirmation does",
-                      "use a longer time than " + format_duration(*timing.confirm));
+                      "use --for with more than --confirm " + format_duration(*timing.confirm));
     return {};
 }
 
@@ -244,17 +244,18 @@ std::vector<SwitchEntry> list_switches(const Tables& tables) {
                            time_left(word, now_ns), word.waits});
     });
     for (const Pending& pending : confirmable(tables)) {
-        if (!pending.word.is_pending(now_ns))
-            continue;
-        SwitchEntry entry{pending.id, "attached", "detached", time_left(pending.word, now_ns),
-                          true};
-        if (pending.id == kPolicy) {
-            entry.now = version_of(tables, pending.word.now);
-            entry.after = version_of(tables, pending.word.after);
-        } else if (!pending.id.starts_with(kAttach)) {
-            continue;
+        const bool waits = pending.word.is_pending(now_ns);
+        if (pending.id.starts_with(kAttach)) {
+            if (waits)
+                entries.push_back({pending.id, "attached", "passes everything",
+                                   time_left(pending.word, now_ns), true});
+            else
+                entries.push_back({pending.id, "passes everything", "", std::nullopt, false});
+        } else if (pending.id == kPolicy && waits) {
+            entries.push_back({pending.id, version_of(tables, pending.word.now),
+                               version_of(tables, pending.word.after),
+                               time_left(pending.word, now_ns), true});
         }
-        entries.push_back(std::move(entry));
     }
     return entries;
 }

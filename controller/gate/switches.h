@@ -35,6 +35,11 @@ struct SwitchTiming {
     std::optional<std::chrono::nanoseconds> confirm;  // without a confirmation, even sooner
 };
 
+// A change that nobody confirmed for a day was forgotten, and an override of more than a year
+// belongs into the policy.
+inline constexpr std::chrono::hours kLongestConfirm{24};
+inline constexpr std::chrono::hours kLongestOverride{366 * 24};
+
 // An operator's word beats the policy's until it is cleared; returns what was in force before.
 // ErrorCode::not_found where the policy in force has no such service or rule.
 // Whoever writes here and below holds the WriterLock.
@@ -50,8 +55,10 @@ Result<Mode> effective_mode(const Tables& tables, const SwitchTarget& target);
 
 // What differs from the policy, or will change by itself.
 struct SwitchEntry {
-    std::string id;     // "gate", "login", "login.per_source.data", "policy", "attach:eth0"
-    std::string now;    // a mode; "version 7" of a policy; "attached"
+    std::string id;  // "gate", "login", "login.per_source.data", "policy", "attach:eth0"
+    // A mode; "version 7" of a policy; "attached", or "passes everything" where that was not
+    // confirmed in time.
+    std::string now;
     std::string after;  // comes back at the deadline; empty where nothing does
     std::optional<std::chrono::nanoseconds> left;  // until then
     bool waits_for_confirmation = false;

@@ -47,15 +47,29 @@ Error refuse(std::string_view text, std::string_view what, std::string hint) {
                       std::move(hint));
 }
 
-Error not_an_address(std::string_view text) {
-    std::string_view what = "is not an IP address";
+struct Flaw {
+    std::string_view what;
+    const char* mend;
+};
+
+// What somebody who typed `text` where an address belongs most likely meant.
+Flaw flaw_of(std::string_view text, bool prefix_wanted) {
+    constexpr const char* kAlone = "give the address alone, without port or brackets";
+    const size_t colon = text.find(':');
+    const bool one_colon = colon != std::string_view::npos && colon == text.rfind(':');
     if (text.find('%') != std::string_view::npos)
-        what = "has a zone, which means nothing outside this host";
-    else if (text.find('/') != std::string_view::npos)
-        what = "is a prefix, not an address";
-    else if (text.find('[') != std::string_view::npos)
-        what = "is not a bare IP address";
-    return refuse(text, what, "use an address such as 192.0.2.1 or 2001:db8::1");
+        return {"has a zone, which means nothing outside this host",
+                "leave out the % and the rest"};
+    if (text.find('[') != std::string_view::npos)
+        return {"has brackets", kAlone};
+    if (one_colon && IpAddress::parse(text.substr(0, colon)))
+        return {"has a port", kAlone};
+    if (text.find('/') != std::string_view::npos)
+        return {"is a prefix, not an address", "give one address of it"};
+    if (prefix_wanted)
+        return {"is not an IP address or prefix",
+                "use one such as 192.0.2.1, 192.0.2.0/24 or 2001:db8::/32"};
+    return {"is not an IP address", "use an address such as 192.0.2.1 or 2001:db8::1"};
 }
 
 // One to three digits, without sign, blanks or leading zeros.
@@ -106,7 +120,8 @@ Result<IpAddress> IpAddress::parse(std::string_view text) {
         if (inet_pton(AF_INET, terminated.c_str(), &ipv4) == 1)
             return from_ipv4(ntohl(ipv4.s_addr));
     }
-    return not_an_address(text);
+    const Flaw flaw = flaw_of(text, false);
+    return refuse(text, flaw.what, flaw.mend);
 }
 
 Family IpAddress::family() const {
@@ -160,9 +175,10 @@ Result<Prefix> Prefix::parse(std::string_view text, bool* host_bits_cleared) {
         *host_bits_cleared = false;
     const size_t slash = text.find('/');
     const auto address = IpAddress::parse(text.substr(0, slash));
-    if (!address)
-        return refuse(text, "is not an IP address or prefix",
-                      "use a prefix such as 192.0.2.0/24 or 2001:db8::/32");
+    if (!address) {
+        const Flaw flaw = flaw_of(text.substr(0, slash), true);
+        return refuse(text, flaw.what, flaw.mend);
+    }
     if (slash == std::string_view::npos)
         return host(*address);
 

@@ -180,10 +180,8 @@ Result<bool> was_attached(Tables& tables, const AttachOptions& options) {
             return gone ? Result<bool>(false) : gone.error();
         }
         if (options.confirm)
-            return make_error(
-                ErrorCode::usage,
-                options.interface + " is attached already: there is nothing to confirm",
-                "to try a policy: sluicectl policy apply FILE --confirm 60s");
+            return failed(options.interface + " is attached already: there is nothing to confirm",
+                          "to try a policy: sluicectl policy apply FILE --confirm 60s");
         return true;
     }
     return false;

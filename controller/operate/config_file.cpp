@@ -105,19 +105,6 @@ void write_table(const ConfigTable& table, const std::string& path, std::string&
     }
 }
 
-// The files that load_policy() merges, in its order.
-std::vector<std::string> drop_ins(const std::string& path) {
-    std::vector<std::string> found;
-    std::error_code failure;
-    for (fs::directory_iterator entry(fs::path(path).parent_path() / "conf.d", failure), end;
-         !failure && entry != end; entry.increment(failure))
-        if (entry->path().extension() == ".toml" &&
-            !entry->path().filename().string().starts_with('.'))
-            found.push_back(entry->path().string());
-    std::sort(found.begin(), found.end());
-    return found;
-}
-
 Result<std::string> merged_text(const std::string& path, const std::vector<std::string>& more) {
     auto text = read_file(path);
     if (!text || more.empty())
@@ -147,7 +134,10 @@ Result<ConfigFile> load_config_file(const std::string& path) {
     auto policy = load_policy(path);
     if (!policy)
         return policy.error();
-    const auto text = merged_text(path, drop_ins(path));
+    const auto more = drop_ins(path);
+    if (!more)
+        return more.error();
+    const auto text = merged_text(path, *more);
     if (!text)
         return text.error();
     // The text that the gate keeps must say the same; a file that changed meanwhile does not.

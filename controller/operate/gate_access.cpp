@@ -115,14 +115,4 @@ Status remove_pins(const std::string& pin_dir) {
     return status;
 }
 
-std::vector<std::string> slot_names(const Tables& tables) {
-    std::vector<std::string> names;
-    for (const sluice_interface& entry : tables.interfaces.span())
-        names.emplace_back(
-            entry.attachment == SLUICE_DETACHED
-                ? ""
-                : std::string(entry.name, ::strnlen(entry.name, sizeof(entry.name))));
-    return names;
-}
-
 }  // namespace sluice

@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <string>
-#include <vector>
 
 #include "base/result.h"
 #include "gate/tables.h"
@@ -30,8 +29,5 @@ bool is_on_bpffs(const std::string& path);
 
 // Removes all pins of a gate, and the directory where nothing else is in it.
 Status remove_pins(const std::string& pin_dir);
-
-// Names of the interface slots, as switches call attachments by them.
-std::vector<std::string> slot_names(const Tables& tables);
 
 }  // namespace sluice

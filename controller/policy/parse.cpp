@@ -216,25 +216,6 @@ Result<ConfigTable> read_config(const std::string& path) {
     return read_toml(*text, path);
 }
 
-// conf.d/*.toml beside the file, in the order of their names; none where there is no such folder.
-Result<std::vector<std::string>> drop_ins(const std::string& path) {
-    const fs::path folder = fs::path(path).parent_path() / "conf.d";
-    std::vector<std::string> found;
-    std::error_code failure;
-    fs::directory_iterator entry(folder, failure);
-    if (failure == std::errc::no_such_file_or_directory)
-        return found;
-    for (; !failure && entry != fs::directory_iterator(); entry.increment(failure)) {
-        const bool hidden = entry->path().filename().string().starts_with('.');
-        if (!hidden && entry->path().extension() == ".toml")
-            found.push_back(entry->path().string());
-    }
-    if (failure)
-        return from_errno(failure.value(), "read " + folder.string());
-    std::sort(found.begin(), found.end());
-    return found;
-}
-
 }  // namespace
 
 Result<Policy> parse_policy(std::string_view toml_text, std::string_view file_name) {
@@ -259,6 +240,24 @@ Result<Policy> load_policy(const std::string& path) {
             return status.error();
     }
     return read_policy(*config, path);
+}
+
+Result<std::vector<std::string>> drop_ins(const std::string& path) {
+    const fs::path folder = fs::path(path).parent_path() / "conf.d";
+    std::vector<std::string> found;
+    std::error_code failure;
+    fs::directory_iterator entry(folder, failure);
+    if (failure == std::errc::no_such_file_or_directory)
+        return found;
+    for (; !failure && entry != fs::directory_iterator(); entry.increment(failure)) {
+        const bool hidden = entry->path().filename().string().starts_with('.');
+        if (!hidden && entry->path().extension() == ".toml")
+            found.push_back(entry->path().string());
+    }
+    if (failure)
+        return from_errno(failure.value(), "read " + folder.string());
+    std::sort(found.begin(), found.end());
+    return found;
 }
 
 }  // namespace sluice

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "policy/policy.h"
@@ -14,5 +15,8 @@ Result<Policy> parse_policy(std::string_view toml_text, std::string_view file_na
 
 // The file at `path`, merged with conf.d/*.toml beside it in the order of their names.
 Result<Policy> load_policy(const std::string& path);
+
+// The names of those files beside `path`, in that order; none where there is no such folder.
+Result<std::vector<std::string>> drop_ins(const std::string& path);
 
 }  // namespace sluice

@@ -13,6 +13,7 @@
 #define SLUICE_TAT_MASK ((1ull << SLUICE_TAT_BITS) - 1)
 #define SLUICE_TAG_BITS (64 - SLUICE_TAT_BITS)
 #define SLUICE_TAG_MASK ((1ull << SLUICE_TAG_BITS) - 1)
+#define SLUICE_MAX_COST (SLUICE_MAX_SPAN_NS >> SLUICE_UNIT_SHIFT)
 
 /*
  * One limit, compiled. A charge of n costs n × multiplier × 2^8 / 2^shift units; what is less than
@@ -30,13 +31,18 @@ SLUICE_ASSERT_SIZE(struct sluice_limit, 16);
 /* 1/scale as 16.16 fixed point; what a source without a class has. */
 #define SLUICE_SCALE_ONE (1u << 16)
 
-/* Units that `n` cost; `dither` is uniform in 64 bits; `inverse_scale` is 16.16. */
+/*
+ * Units that `n` cost; `dither` is uniform in 64 bits; `inverse_scale` is 16.16. A super-packet
+ * under a limit of a few an hour costs no more than the word can hold.
+ */
 SLUICE_INLINE __u64 sluice_cost(const struct sluice_limit* limit, __u64 n, __u32 inverse_scale,
                                 __u64 dither) {
     __u64 multiplier = limit->multiplier;
     if (inverse_scale != SLUICE_SCALE_ONE)
         multiplier = multiplier * inverse_scale >> 16;
-    return ((n * multiplier << 8) + ((dither >> 1) >> (63 - limit->shift))) >> limit->shift;
+    const __u64 cost =
+        ((n * multiplier << 8) + ((dither >> 1) >> (63 - limit->shift))) >> limit->shift;
+    return cost < SLUICE_MAX_COST ? cost : SLUICE_MAX_COST;
 }
 
 SLUICE_INLINE __u64 sluice_units(__u64 now_ns) {
