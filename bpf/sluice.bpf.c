@@ -14,7 +14,7 @@
 #include "where.h"
 #include "who.h"
 
-SEC("xdp.frags")
+SEC("xdp")
 int sluice(struct xdp_md* ctx) {
     struct facts facts = {};
     struct packet packet = {.ctx = ctx, .f = &facts};

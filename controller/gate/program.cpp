@@ -91,10 +91,10 @@ Result<Program> Program::open(const Tables& tables, const KernelFeatures& kernel
     if (!skeleton)
         return from_errno(errno, "open the gate's program");
     set_constants(tables, kernel, options, skeleton.get());
-    if (!kernel.multi_buffer) {
-        bpf_program* program = skeleton->progs.sluice;
-        bpf_program__set_flags(program, bpf_program__flags(program) & ~kHasFrags);
-    }
+    // By the flag and not by the section's name, from which libbpf would add it to the kernel's own
+    // flags where the kernel does not know it.
+    if (kernel.multi_buffer)
+        bpf_program__set_flags(skeleton->progs.sluice, kHasFrags);
     if (Status reused = reuse_tables(tables, skeleton.get()); !reused)
         return reused.error();
     return Program(std::move(skeleton));

@@ -1,6 +1,10 @@
 // Frames that are not one packet on the wire: super-packets of generic mode, jumbo frames.
+#include <net/if.h>
+
 #include <iostream>
 
+#include "gate/program.h"
+#include "gate/xdp_link.h"
 #include "guarded_edge.h"
 #include "sockets.h"
 
@@ -82,6 +86,31 @@ TEST_F(FrameLab, JumboFramesInNativeMode) {
     EXPECT_EQ(demand("web", SLUICE_PACKETS), 20U);
     upload(kBytes);
     EXPECT_EQ(counted(SLUICE_drop_malformed), 0U);
+}
+
+// As on kernels before 5.18, which know neither frames of several buffers nor the flag for them.
+TEST_F(FrameLab, WithoutMultiBufferOnlyFramesOfOnePageAreNative) {
+    install_counting();
+    KernelFeatures kernel = probe_kernel().value();
+    kernel.multi_buffer = false;
+    const auto program = Program::load(tables(), kernel, {});
+    ASSERT_TRUE(program) << program.error().message;
+    const std::string pin = tables().pin_dir + "/link_test";
+    const auto attach_it = [&] {
+        return network().in_edge(
+            [&] { return link_attach(*program, ::if_nametoindex("edge0"), true, pin); });
+    };
+    ASSERT_TRUE(network().world_shell("ip link set world0 mtu 9000"));
+    EXPECT_FALSE(attach_it());
+    ASSERT_TRUE(network().world_shell("ip link set world0 mtu 1500"));
+    ASSERT_TRUE(attach_it());
+    tables().settings().attached[0] = sluice_switch_make(1, 1, 1, SLUICE_ORIGIN_OPERATOR, 0, 0);
+    const UniqueFd receiver = network().in_edge([] { return bind_udp(443); });
+    const UniqueFd sender = network().in_world([] { return bind_udp(5000); });
+    send_datagrams(sender, kEdge4, 443, 20, 1000);
+    EXPECT_EQ(take_all(receiver), 20U);
+    EXPECT_EQ(demand("web", SLUICE_BYTES), 20U * (14 + 20 + 8 + 1000));
+    EXPECT_TRUE(network().in_edge([&] { return link_detach(pin); }));
 }
 
 }  // namespace
