@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "gate/driver_advice.h"
 #include "gate/program.h"
@@ -74,13 +75,31 @@ Status refuse_double_charge(const Tables& tables, const Interface& wanted) {
     return {};
 }
 
-Status refuse_foreign_program(const XdpState& state, const std::string& interface,
+std::string mode_text(XdpMode mode) {
+    return mode == XdpMode::native ? "native" : "generic";
+}
+
+// Another program can only stay where both this kernel and its own loader take several, and the
+// gate then runs in the mode of the dispatcher that is there.
+Status refuse_foreign_program(const XdpState& state, const Interface& interface, XdpMode mode,
                               bool dispatcher) {
-    if (state.any_id() == 0 || dispatcher)
+    if (state.any_id() == 0)
         return {};
-    return failed(interface + " runs the XDP program " + program_name(state.any_id()) +
-                      " and this kernel takes only one",
-                  "remove it: ip link set dev " + interface + " xdp off");
+    const std::string removal = "remove it: ip link set dev " + interface.name + " xdp off";
+    const std::string runs =
+        interface.name + " runs the XDP program " + program_name(state.any_id());
+    if (!dispatcher)
+        return failed(runs + " and this kernel takes only one", removal);
+    if (!has_dispatcher(interface.index))
+        return failed(runs + ", which takes no other beside it",
+                      removal + ", or load it by xdp-loader, whose programs can share");
+    const XdpMode there = state.native_id != 0 ? XdpMode::native : XdpMode::generic;
+    if (mode == XdpMode::automatic || mode == there)
+        return {};
+    return failed(interface.name + " runs other XDP programs in " + mode_text(there) +
+                      " mode, and all of one interface share the mode",
+                  "attach in " + mode_text(there) + " mode, or remove them: xdp-loader unload " +
+                      interface.name + " --all");
 }
 
 struct Placement {
@@ -89,17 +108,8 @@ struct Placement {
     uint32_t program_id = 0;
 };
 
-Result<Placement> place(const Tables& tables, const KernelFeatures& kernel,
-                        const ProgramOptions& options, unsigned index, bool native) {
-    if (options.chained) {
-        auto program = Program::open(tables, kernel, options);
-        if (!program)
-            return program.error();
-        const auto id = dispatcher_attach(*program, index, native, priority_of(options.generation));
-        if (!id)
-            return id.error();
-        return Placement{.native = native, .dispatcher = true, .program_id = *id};
-    }
+Result<Placement> place_alone(const Tables& tables, const KernelFeatures& kernel,
+                              const ProgramOptions& options, unsigned index, bool native) {
     auto program = Program::load(tables, kernel, options);
     if (!program)
         return program.error();
@@ -108,6 +118,36 @@ Result<Placement> place(const Tables& tables, const KernelFeatures& kernel,
     if (!linked)
         return linked.error();
     return Placement{.native = native, .program_id = program->id()};
+}
+
+// Nothing where the dispatcher does not work.
+Result<std::optional<Placement>> place_under_dispatcher(const Tables& tables,
+                                                        const KernelFeatures& kernel,
+                                                        ProgramOptions options, unsigned index,
+                                                        bool native) {
+    options.chained = true;
+    auto program = Program::open(tables, kernel, options);
+    if (!program)
+        return program.error();
+    const auto id = dispatcher_attach(*program, index, native, priority_of(options.generation));
+    if (!id)
+        return id.error();
+    if (!*id)
+        return std::optional<Placement>();
+    return std::optional(Placement{.native = native, .dispatcher = true, .program_id = **id});
+}
+
+// Beside others where that is possible, else alone.
+Result<Placement> place(const Tables& tables, const KernelFeatures& kernel,
+                        const ProgramOptions& options, unsigned index, bool native) {
+    if (kernel.dispatcher) {
+        const auto placed = place_under_dispatcher(tables, kernel, options, index, native);
+        if (!placed)
+            return placed.error();
+        if (*placed)
+            return **placed;
+    }
+    return place_alone(tables, kernel, options, index, native);
 }
 
 // Native first; generic only where the operator left the choice, and then with what to change.
@@ -150,9 +190,12 @@ Result<Placement> attach_first(Tables& tables, const KernelFeatures& kernel,
     const auto state = xdp_state(interface.index);
     if (!state)
         return state.error();
-    if (const Status clear = refuse_foreign_program(*state, interface.name, kernel.dispatcher);
+    XdpMode mode = request.mode;
+    if (const Status clear = refuse_foreign_program(*state, interface, mode, kernel.dispatcher);
         !clear)
         return clear.error();
+    if (state->any_id() != 0)
+        mode = state->native_id != 0 ? XdpMode::native : XdpMode::generic;
 
     const uint32_t slot = slot_of(tables, entry);
     __atomic_store_n(&tables.settings().attached[slot], attached_word(tables, request),
@@ -160,9 +203,8 @@ Result<Placement> attach_first(Tables& tables, const KernelFeatures& kernel,
     set_duty(tables, slot, entry.generation, SLUICE_HANDOVER_NONE);
     const ProgramOptions options{.interface_slot = slot,
                                  .generation = entry.generation,
-                                 .chained = kernel.dispatcher,
                                  .largest_frame = interface.mtu + kFrameOverhead};
-    return place_in_mode(tables, kernel, options, interface, request.mode, warnings);
+    return place_in_mode(tables, kernel, options, interface, mode, warnings);
 }
 
 // Both generations stand in the chain; the duty goes over by one store, and only the second of the
@@ -172,11 +214,18 @@ Result<Placement> replace_in_dispatcher(Tables& tables, const KernelFeatures& ke
     const uint32_t slot = slot_of(tables, entry), old_generation = entry.generation;
     const ProgramOptions options{.interface_slot = slot,
                                  .generation = old_generation + 1,
-                                 .chained = true,
                                  .largest_frame = interface.mtu + kFrameOverhead};
-    auto placed = place(tables, kernel, options, interface.index, entry.native != 0);
+    const auto placed =
+        place_under_dispatcher(tables, kernel, options, interface.index, entry.native != 0);
     if (!placed)
-        return placed;
+        return placed.error();
+    if (!*placed)
+        return failed("libxdp's dispatcher does not work here any more");
+    // Until here packets may still be in the dispatcher before, which has the old one only.
+    if (const Status passed = wait_for_packets_in_flight(); !passed) {
+        (void)dispatcher_detach((*placed)->program_id, interface.index);
+        return passed.error();
+    }
     const bool new_is_second = priority_of(options.generation) > priority_of(old_generation);
     set_duty(tables, slot, options.generation,
              new_is_second ? SLUICE_HANDOVER_NEW_IS_SECOND : SLUICE_HANDOVER_OLD_IS_SECOND);
@@ -184,9 +233,10 @@ Result<Placement> replace_in_dispatcher(Tables& tables, const KernelFeatures& ke
         return passed.error();
     set_duty(tables, slot, options.generation, SLUICE_HANDOVER_NONE);
     entry.generation = options.generation;
-    if (const Status gone = dispatcher_detach(entry.program_id, interface.index); !gone)
+    const uint32_t old_program = std::exchange(entry.program_id, (*placed)->program_id);
+    if (const Status gone = dispatcher_detach(old_program, interface.index); !gone)
         return gone.error();
-    return placed;
+    return **placed;
 }
 
 Result<Placement> replace_link(const Tables& tables, const KernelFeatures& kernel,

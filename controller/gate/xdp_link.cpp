@@ -8,6 +8,7 @@
 #include <xdp/libxdp.h>
 
 #include <cerrno>
+#include <cstdarg>
 #include <memory>
 
 #include "base/unique_fd.h"
@@ -27,14 +28,37 @@ struct XdpProgramDeleter {
 };
 using XdpProgram = std::unique_ptr<xdp_program, XdpProgramDeleter>;
 
+// libxdp and libbpf tell of every attempt that fails, also of those that merely probe the kernel;
+// what people need to know is in the error.
+class Silence {
+  public:
+    Silence() : libbpf_(libbpf_set_print(nullptr)), libxdp_(libxdp_set_print(say_nothing)) {}
+    ~Silence() {
+        libbpf_set_print(libbpf_);
+        libxdp_set_print(libxdp_);
+    }
+    Silence(const Silence&) = delete;
+    Silence& operator=(const Silence&) = delete;
+
+  private:
+    static int say_nothing(libxdp_print_level, const char*, va_list) { return 0; }
+    libbpf_print_fn_t libbpf_;
+    libxdp_print_fn_t libxdp_;
+};
+
 Multiprog programs_on(unsigned interface_index) {
+    const Silence silence;
     xdp_multiprog* programs = xdp_multiprog__get_from_ifindex(static_cast<int>(interface_index));
     return Multiprog(libxdp_get_error(programs) == 0 ? programs : nullptr);
 }
 
+bool is_dispatcher(const Multiprog& programs) {
+    return programs != nullptr && !xdp_multiprog__is_legacy(programs.get());
+}
+
 // The dispatcher's entry for a program; owned by `programs`.
 xdp_program* find_program(const Multiprog& programs, uint32_t program_id) {
-    if (programs == nullptr || xdp_multiprog__is_legacy(programs.get()))
+    if (!is_dispatcher(programs))
         return nullptr;
     xdp_program* program = nullptr;
     while ((program = xdp_multiprog__next_prog(program, programs.get())) != nullptr)
@@ -95,8 +119,9 @@ Status link_detach(const std::string& pin_path) {
     return {};
 }
 
-Result<uint32_t> dispatcher_attach(const Program& program, unsigned interface_index, bool native,
-                                   unsigned priority) {
+Result<std::optional<uint32_t>> dispatcher_attach(const Program& program, unsigned interface_index,
+                                                  bool native, unsigned priority) {
+    const Silence silence;
     DECLARE_LIBXDP_OPTS(xdp_program_opts, options);
     options.obj = program.skeleton()->obj;
     options.prog_name = "sluice";
@@ -109,19 +134,25 @@ Result<uint32_t> dispatcher_attach(const Program& program, unsigned interface_in
     xdp_program__set_chain_call_enabled(created, XDP_PASS, true);
     const int rc = xdp_program__attach(created, static_cast<int>(interface_index),
                                        native ? XDP_MODE_NATIVE : XDP_MODE_SKB, 0);
+    if (rc == -ENOENT)  // of the dispatcher's own file: libxdp is installed without it
+        return std::optional<uint32_t>();
+    if (rc == -E2BIG)
+        return failed(
+            "ten XDP programs run there already, and libxdp's dispatcher has no more room",
+            "xdp-loader status lists them");
     if (rc != 0)
         return from_errno(rc, native ? "attach to the dispatcher in native mode"
                                      : "attach to the dispatcher in generic mode");
     // libxdp falls back to a lone program without a word where the dispatcher does not load.
-    if (const Multiprog programs = programs_on(interface_index);
-        programs == nullptr || xdp_multiprog__is_legacy(programs.get())) {
+    if (!has_dispatcher(interface_index)) {
         xdp_program__detach(created, static_cast<int>(interface_index), XDP_MODE_UNSPEC, 0);
-        return failed("libxdp's dispatcher does not work on this kernel");
+        return std::optional<uint32_t>();
     }
-    return program.id();
+    return std::optional(program.id());
 }
 
 Status dispatcher_detach(uint32_t program_id, unsigned interface_index) {
+    const Silence silence;
     const Multiprog programs = programs_on(interface_index);
     xdp_program* program = find_program(programs, program_id);
     if (program == nullptr)
@@ -129,6 +160,10 @@ Status dispatcher_detach(uint32_t program_id, unsigned interface_index) {
     const int rc = xdp_program__detach(program, static_cast<int>(interface_index),
                                        xdp_multiprog__attach_mode(programs.get()), 0);
     return rc == 0 ? Status{} : from_errno(rc, "detach from the dispatcher");
+}
+
+bool has_dispatcher(unsigned interface_index) {
+    return is_dispatcher(programs_on(interface_index));
 }
 
 bool dispatcher_has(uint32_t program_id, unsigned interface_index) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "base/result.h"
@@ -27,10 +28,13 @@ Status link_attach(const Program& program, unsigned interface_index, bool native
 Status link_replace(const Program& program, const std::string& pin_path);
 Status link_detach(const std::string& pin_path);
 
-// Under the dispatcher. `program` is open, not loaded; `priority` orders it among others.
-Result<uint32_t> dispatcher_attach(const Program& program, unsigned interface_index, bool native,
-                                   unsigned priority);
+// Under the dispatcher. `program` is open, not loaded; `priority` orders it among others. Nothing,
+// with nothing attached, where the dispatcher turns out not to work; `program` is of no use then.
+Result<std::optional<uint32_t>> dispatcher_attach(const Program& program, unsigned interface_index,
+                                                  bool native, unsigned priority);
 Status dispatcher_detach(uint32_t program_id, unsigned interface_index);
+// Whether what runs there is a dispatcher, so that another program can join.
+bool has_dispatcher(unsigned interface_index);
 // Whether `program_id` is one of the dispatcher's programs there.
 bool dispatcher_has(uint32_t program_id, unsigned interface_index);
 
