@@ -35,19 +35,40 @@ static __always_inline __u32 has_event_tokens(struct packet* p) {
     return cpu->event_tokens >= SLUICE_EVENT_COST || cpu->first_tokens >= SLUICE_EVENT_COST;
 }
 
-/* Whether (source, verdict) has not been reported by this CPU for about a minute. */
-static __always_inline __u32 is_first(struct packet* p, int verdict) {
-    struct sluice_recent* r = table_at(recent, p->f->cpu_slot);
-    if (!r)
-        return 0;
-    const __u64 hash = p->f->source_hash + (__u64)verdict * SLUICE_TAG_STEP;
+/* Where this CPU remembers that it reported (source, verdict), and what it writes there: the same
+ * for about a minute. */
+struct memory {
+    __u32* seen;
+    __u32 stamp;
+};
+
+static __always_inline struct memory memory_of(__u32 cpu_slot, __u64 source_hash, int verdict) {
+    struct sluice_recent* r = table_at(recent, cpu_slot);
+    const __u64 hash = source_hash + (__u64)verdict * SLUICE_TAG_STEP;
     const __u32 minute = (__u32)(bpf_jiffies64() >> MINUTE_SHIFT) & 0xffff;
-    const __u32 stamp = (__u32)(hash >> 32) << 16 | minute;
-    __u32* seen = &r->seen[hash & (SLUICE_RECENT_SLOTS - 1)];
-    if (*seen == stamp)
+
+    return (struct memory){r ? &r->seen[hash & (SLUICE_RECENT_SLOTS - 1)] : NULL,
+                           (__u32)(hash >> 32) << 16 | minute};
+}
+
+/* Whether it was not reported yet; it is from now on. */
+static __always_inline __u32 is_first(struct packet* p, int verdict) {
+    const struct memory memory = memory_of(p->f->cpu_slot, p->f->source_hash, verdict);
+    if (!memory.seen || *memory.seen == memory.stamp)
         return 0;
-    *seen = stamp;
+    *memory.seen = memory.stamp;
     return 1;
+}
+
+/* Whether report() would find that there is something to do. */
+static __always_inline __u32 may_report(const struct sluice_cpu* cpu, __u32 cpu_slot,
+                                        __u64 source_hash, int verdict) {
+    if (cpu->event_tick != (__u32)bpf_jiffies64() || cpu->event_tokens >= SLUICE_EVENT_COST)
+        return 1;
+    if (cpu->first_tokens < SLUICE_EVENT_COST)
+        return 0;
+    const struct memory memory = memory_of(cpu_slot, source_hash, verdict);
+    return !memory.seen || *memory.seen != memory.stamp;
 }
 
 static __always_inline void fill_event(struct packet* p, struct sluice_event* e, int verdict,
@@ -94,13 +115,16 @@ static __always_inline void report(struct packet* p, int verdict, __u32 would, _
     bpf_ringbuf_submit(event, 0);
 }
 
+static __always_inline struct sluice_counters* counters_of(__u32 cpu_slot, __u32 service_id) {
+    return table_at(counters,
+                    (cpu_slot * interface_slots + interface_slot) * service_capacity + service_id);
+}
+
 static __always_inline int account(struct packet* p, int verdict) {
     const __u32 is_drop = sluice_is_drop(verdict);
     const __u32 would = is_drop && p->f->mode != SLUICE_MODE_ENFORCE;
     const __u32 index = sluice_counter_index(verdict, would);
-    struct sluice_counters* c =
-        table_at(counters, (p->f->cpu_slot * interface_slots + interface_slot) * service_capacity +
-                               p->f->service_id);
+    struct sluice_counters* c = counters_of(p->f->cpu_slot, p->f->service_id);
 
     if (likely(c && index < SLUICE_COUNTERS)) {
         c->by_verdict[index].packets++;

@@ -20,6 +20,8 @@ const volatile __u32 coarse_lag_ns = 0;
 const volatile __u32 largest_frame = 1518;
 /* 1 where the kernel has multi-buffer XDP and its helpers (5.18). */
 const volatile __u32 multi_buffer = 1;
+/* 0 in tests that compare: every packet goes the general way. */
+const volatile __u32 plain_path = 1;
 /* For measurements only: 1 drops every packet once it is decided and counted, so that what lies
  * behind the gate costs nothing. */
 const volatile __u32 drop_all = 0;

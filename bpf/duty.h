@@ -33,14 +33,11 @@ static __always_inline __u32 begin(struct packet* p) {
     p->gate = table_at(gate, 0);
     if (!p->gate)
         return 0;
-    p->f->cpu_slot = (clock_source == SLUICE_CLOCK_SET ? READ_ONCE(p->gate->test_cpu)
-                                                       : bpf_get_smp_processor_id()) &
-                     cpu_mask;
+    p->f->cpu_slot = this_cpu(p->gate);
     p->cpu = table_at(cpus, p->f->cpu_slot);
     if (!p->cpu)
         return 0;
-    p->f->bytes = multi_buffer ? (__u32)bpf_xdp_get_buff_len(p->ctx)
-                               : (__u32)(p->ctx->data_end - p->ctx->data);
+    p->f->bytes = frame_bytes(p->ctx);
     p->f->mode = switch_value(p, READ_ONCE(p->gate->mode));
     return 1;
 }

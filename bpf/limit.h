@@ -24,7 +24,15 @@ static __always_inline __u64* slot_word(struct sluice_source_set* set, __u32 slo
     return (__u64*)set + (slot & SLUICE_SET_WORDS);
 }
 
+/* Where a tag's word is unless somebody else was there first: one comparison finds most. */
+static __always_inline __u32 preferred_slot(__u64 tag) {
+    return (__u32)(tag & SLUICE_SET_WORDS ?: SLUICE_SET_WORDS);
+}
+
 static __always_inline __u32 find_slot(struct sluice_source_set* set, __u64 tag) {
+    const __u32 first = preferred_slot(tag);
+    if (likely(READ_ONCE(*slot_word(set, first)) >> SLUICE_TAT_BITS == tag))
+        return first;
 #pragma unroll
     for (__u32 i = 0; i < SLUICE_SET_WORDS; i++)
         if (READ_ONCE(set->word[i]) >> SLUICE_TAT_BITS == tag)
@@ -32,15 +40,18 @@ static __always_inline __u32 find_slot(struct sluice_source_set* set, __u64 tag)
     return 0;
 }
 
-/* The slot for a newcomer: an idle one, else the one that is nearest to idle. `taken` are slots
- * that the packet in hand already uses. */
-SUBPROGRAM __u32 choose_slot(__u32 set_index, __u64 now_units, __u32 taken) {
+/* The slot for a newcomer: an idle one, best its preferred one, else the one that is nearest to
+ * idle. `taken` are slots that the packet in hand already uses. */
+SUBPROGRAM __u32 choose_slot(__u32 set_index, __u64 now_units, __u32 taken, __u64 tag) {
     struct sluice_source_set* set = table_at(sources, set_index & source_set_mask);
     __s64 best_ahead = ~(1ull << 63);
     __u32 best = 1;
 
     if (!set)
         return best;
+    const __u32 first = preferred_slot(tag);
+    if (!(taken & 1u << first) && sluice_ahead(READ_ONCE(*slot_word(set, first)), now_units) <= 0)
+        return first;
     for (__u32 i = 0; i < SLUICE_SET_WORDS; i++) {
         if (taken & 2u << i)
             continue;
@@ -163,7 +174,9 @@ static __always_inline int check_scope(struct packet* p, __u32 scope,
         __u32 slot = nibble(slots, d);
         __u64 owed = 0;
         if (unlikely(!slot)) {
-            slot = choose_slot(place.set, sluice_units(p->f->now_ns), taken) & SLUICE_SET_WORDS;
+            slot = choose_slot(place.set, sluice_units(p->f->now_ns), taken,
+                               sluice_tag(place.tag, d)) &
+                   SLUICE_SET_WORDS;
             taken |= 1u << slot;
         }
         const __u64 word = READ_ONCE(*slot_word(set, slot));
@@ -188,11 +201,12 @@ static __always_inline int check_scope(struct packet* p, __u32 scope,
     return outcome;
 }
 
+#define MASKED(address, mask) \
+    ((struct sluice_address){(address).high & (mask).high, (address).low & (mask).low})
+
 /* The source as limits count it: an address, or the network that the policy names. */
 static __always_inline __u64 limited_source(const struct packet* p) {
-    const __u32 ipv6 = !p->f->ipv4;
-    return sluice_hash(&seed, p->f->source.high & p->policy->source_mask[ipv6].high,
-                       p->f->source.low & p->policy->source_mask[ipv6].low, 0);
+    return sluice_address_hash(&seed, MASKED(p->f->source, p->policy->source_mask[!p->f->ipv4]));
 }
 
 static __always_inline int check_source_limits(struct packet* p) {
@@ -201,9 +215,8 @@ static __always_inline int check_source_limits(struct packet* p) {
 }
 
 static __always_inline int check_prefix_limits(struct packet* p) {
-    const __u32 ipv6 = !p->f->ipv4;
-    const __u64 hash = sluice_hash(&seed, p->f->source.high & p->service->prefix_mask[ipv6].high,
-                                   p->f->source.low & p->service->prefix_mask[ipv6].low, 1);
+    const __u64 hash =
+        sluice_address_hash(&seed, MASKED(p->f->source, p->service->prefix_mask[!p->f->ipv4]));
     return check_scope(p, SLUICE_PER_PREFIX, p->service->prefix, p->service->prefix_limits, hash);
 }
 
@@ -227,9 +240,9 @@ static __always_inline void jail(struct packet* p, __u32 mode) {
 
     const __u64 now = sluice_units(p->f->now_ns);
     const __u64 end = sluice_units(p->f->now_ns + p->service->jail_ns);
-    __u64* word = slot_word(set, choose_slot(place.set, now, taken));
-    const __u64 old = READ_ONCE(*word);
     const __u64 tag = jail_tag(mode, place.tag);
+    __u64* word = slot_word(set, choose_slot(place.set, now, taken, tag));
+    const __u64 old = READ_ONCE(*word);
     __sync_val_compare_and_swap(word, old, sluice_word(tag, end));
 }
 
@@ -290,15 +303,16 @@ SUBPROGRAM int give_back(__u32 set_index, __u64 name, __u64 cost) {
     return 0;
 }
 
-static __always_inline void count_replaced(struct packet* p, __u64 old, __u64 new) {
-    if (likely(old >> SLUICE_TAT_BITS == new >> SLUICE_TAT_BITS))
+static __always_inline void count_replaced(struct sluice_cpu* cpu,
+                                           const struct sluice_policy* rules, __u64 old, __u64 new,
+                                           __u64 now_units) {
+    if (likely(old >> SLUICE_TAT_BITS == new >> SLUICE_TAT_BITS) ||
+        sluice_ahead(old, now_units) <= 0)
         return;
-    if (sluice_ahead(old, sluice_units(p->f->now_ns)) <= 0)
-        return;
-    if (p->policy->share_on_full)
-        p->cpu->shared_live++;
+    if (rules->share_on_full)
+        cpu->shared_live++;
     else
-        p->cpu->evicted_live++;
+        cpu->evicted_live++;
 }
 
 static __always_inline int charge_scope(struct packet* p, __u32 scope,
@@ -316,7 +330,7 @@ static __always_inline int charge_scope(struct packet* p, __u32 scope,
         const __u64 old = planned->old[d], wanted = planned->wanted[d];
         __u32 charged = CHARGE_DONE;
         if (likely(__sync_val_compare_and_swap(slot_word(set, slot), old, wanted) == old))
-            count_replaced(p, old, wanted);
+            count_replaced(p->cpu, p->policy, old, wanted, sluice_units(p->f->now_ns));
         else
             charged = charge_again(planned->set, word_name(wanted >> SLUICE_TAT_BITS, slot),
                                    limits[d].span, planned_cost(p, scope, limits, d),

@@ -87,21 +87,39 @@ static __always_inline __u32 service_row_of(const struct packet* p) {
     return p->f->half * service_capacity + p->f->service_id;
 }
 
+/* This CPU's slot in tables that have one for each. */
+static __always_inline __u32 this_cpu(const struct sluice_gate* g) {
+    return (clock_source == SLUICE_CLOCK_SET ? READ_ONCE(g->test_cpu)
+                                             : bpf_get_smp_processor_id()) &
+           cpu_mask;
+}
+
+static __always_inline __u32 frame_bytes(struct xdp_md* ctx) {
+    return multi_buffer ? (__u32)bpf_xdp_get_buff_len(ctx) : (__u32)(ctx->data_end - ctx->data);
+}
+
 /* --- clocks: monotonic ns ------------------------------------------------------------------ */
 
-/* A few ns to read, up to coarse_lag_ns behind; one reading serves the whole packet. */
-static __always_inline __u64 packet_now(struct packet* p) {
-    if (!p->f->now_ns)
-        p->f->now_ns = clock_source == SLUICE_CLOCK_SET
-                           ? READ_ONCE(p->gate->test_now_ns) - READ_ONCE(p->gate->test_lag_ns)
-                           : bpf_ktime_get_coarse_ns();
-    return p->f->now_ns;
+/* A few ns to read, up to coarse_lag_ns behind. */
+static __always_inline __u64 coarse_clock(const struct sluice_gate* g) {
+    return clock_source == SLUICE_CLOCK_SET ? READ_ONCE(g->test_now_ns) - READ_ONCE(g->test_lag_ns)
+                                            : bpf_ktime_get_coarse_ns();
 }
 
 /* Exact, and half the price of a whole decision: only where it changes the outcome. */
+static __always_inline __u64 exact_clock(const struct sluice_gate* g) {
+    return clock_source == SLUICE_CLOCK_SET ? READ_ONCE(g->test_now_ns) : bpf_ktime_get_ns();
+}
+
+/* One reading serves the whole packet. */
+static __always_inline __u64 packet_now(struct packet* p) {
+    if (!p->f->now_ns)
+        p->f->now_ns = coarse_clock(p->gate);
+    return p->f->now_ns;
+}
+
 static __always_inline __u64 exact_now(struct packet* p) {
-    p->f->now_ns =
-        clock_source == SLUICE_CLOCK_SET ? READ_ONCE(p->gate->test_now_ns) : bpf_ktime_get_ns();
+    p->f->now_ns = exact_clock(p->gate);
     return p->f->now_ns;
 }
 
@@ -117,25 +135,28 @@ static __always_inline __u32 switch_value(struct packet* p, __u64 word) {
     return sluice_switch_value(word, exact_now(p));
 }
 
-/* Whether a deadline (40 bits of 2^20 ns) is still to come; near its end the fine clock decides. */
+/* Whether a deadline (40 bits of 2^20 ns) is still to come, whatever the coarse clock's lag. */
+static __always_inline __u32 is_surely_live(__u64 until, __u64 coarse_now) {
+    return (coarse_now + coarse_lag_ns) >> SLUICE_DEADLINE_SHIFT < until;
+}
+
+/* Whether it is still to come; near its end the fine clock decides. */
 static __always_inline __u32 is_live(struct packet* p, __u64 until) {
-    if (until == SLUICE_UNTIL_PERMANENT)
-        return 1;
-    const __u64 now = packet_now(p);
-    if (now >> SLUICE_DEADLINE_SHIFT >= until)
-        return 0;
-    if (likely((now + coarse_lag_ns) >> SLUICE_DEADLINE_SHIFT < until))
+    if (until == SLUICE_UNTIL_PERMANENT || is_surely_live(until, packet_now(p)))
         return 1;
     return exact_now(p) >> SLUICE_DEADLINE_SHIFT < until;
 }
 
 /* A small token bucket for housekeeping, in one per-CPU word. */
-static __always_inline __u32 take_token(__u64* tat_ns, __u64 now, __u64 per_second, __u64 burst) {
+static __always_inline __u32 has_token(__u64 tat_ns, __u64 now, __u64 per_second, __u64 burst) {
     const __u64 cost = 1000000000ull / per_second;
-    const __u64 start = *tat_ns > now ? *tat_ns : now;
-    if (start + cost - now > burst * cost)
+    return (tat_ns > now ? tat_ns - now : 0) + cost <= burst * cost;
+}
+
+static __always_inline __u32 take_token(__u64* tat_ns, __u64 now, __u64 per_second, __u64 burst) {
+    if (!has_token(*tat_ns, now, per_second, burst))
         return 0;
-    *tat_ns = start + cost;
+    *tat_ns = (*tat_ns > now ? *tat_ns : now) + 1000000000ull / per_second;
     return 1;
 }
 

@@ -11,11 +11,11 @@
 #include "duty.h"
 #include "packet.h"
 #include "parse.h"
+#include "plain.h"
 #include "where.h"
 #include "who.h"
 
-SEC("xdp")
-int sluice(struct xdp_md* ctx) {
+static __noinline int decide(struct xdp_md* ctx) {
     struct facts facts = {};
     struct packet packet = {.ctx = ctx, .f = &facts};
     struct packet* p = &packet;
@@ -35,6 +35,13 @@ int sluice(struct xdp_md* ctx) {
     if (verdict == SLUICE_CONTINUE)
         verdict = apply_limits(p);
     return account(p, verdict);
+}
+
+SEC("xdp")
+int sluice(struct xdp_md* ctx) {
+    const int action = plain_path ? decide_plain(ctx) : NOT_PLAIN;
+
+    return likely(action != NOT_PLAIN) ? action : decide(ctx);
 }
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -23,16 +23,18 @@ SUBPROGRAM __u32 destination_group(__u64 high, __u64 low, __u32 half) {
     return 0;
 }
 
-static __always_inline __u32 port_class(const struct packet* p) {
-    __u32 line = SLUICE_PROTOCOL_LINES;
-    __u32 number = p->f->protocol;
-    if (p->f->has_ports) {
-        line = p->f->protocol == IPPROTO_TCP ? SLUICE_TCP_LINES : SLUICE_UDP_LINES;
-        number = p->f->destination_port;
-    }
-    const struct sluice_port_line* ports_line =
-        table_at(ports, p->f->half * SLUICE_HALF_PORT_LINES + line + (number >> 5));
-    return ports_line ? ports_line->port_class[number & 31] : 0;
+/* `line` is where the protocol's numbers begin. */
+static __always_inline __u32 port_class(__u32 half, __u32 line, __u32 number) {
+    const struct sluice_port_line* numbers =
+        table_at(ports, half * SLUICE_HALF_PORT_LINES + line + (number >> 5));
+    return numbers ? numbers->port_class[number & 31] : 0;
+}
+
+static __always_inline __u32 class_of(const struct packet* p) {
+    if (!p->f->has_ports)
+        return port_class(p->f->half, SLUICE_PROTOCOL_LINES, p->f->protocol);
+    const __u32 line = p->f->protocol == IPPROTO_TCP ? SLUICE_TCP_LINES : SLUICE_UDP_LINES;
+    return port_class(p->f->half, line, p->f->destination_port);
 }
 
 static __always_inline int find_service(struct packet* p) {
@@ -43,10 +45,13 @@ static __always_inline int find_service(struct packet* p) {
 
     p->f->service_id = SLUICE_SERVICE_OTHER;
     if (likely(p->fragment != LATER_FRAGMENT)) {
-        __u32 cell = port_class(p);
-        if (p->policy->destination_lengths)
-            cell += p->policy->port_classes *
-                    destination_group(p->f->destination.high, p->f->destination.low, p->f->half);
+        __u32 cell = class_of(p);
+        if (likely(!p->policy->destination_lengths)) {
+            p->f->service_id = cell; /* nothing but the port says where to */
+            return SLUICE_CONTINUE;
+        }
+        cell += p->policy->port_classes *
+                destination_group(p->f->destination.high, p->f->destination.low, p->f->half);
         const struct sluice_cell_line* line =
             table_at(cells, p->f->half * SLUICE_HALF_CELL_LINES + (cell >> 5));
         if (line)

@@ -96,6 +96,16 @@ SUBPROGRAM __u64 match_rules(__u64 high, __u64 low, __u32 ipv6) {
     return match.flags | (__u64)match.source_class << 32;
 }
 
+/* The deadline of an address in its line, 0 = not there. It stands there once; a stale copy beside
+ * it has no deadline. */
+static __always_inline __u64 ban4_until(const struct sluice_ban4_line* line, __u32 address) {
+    __u64 until = 0;
+    for (int i = 0; i < SLUICE_BAN4_SLOTS; i++)
+        if (READ_ONCE(line->address[i]) == address)
+            until |= READ_ONCE(line->until_low[i]) | (__u64)READ_ONCE(line->until_high[i]) << 32;
+    return until;
+}
+
 /* Exact IPv4 bans: a filter word, then a line of seven. */
 static __always_inline __u32 is_banned_ipv4(struct packet* p) {
     const __u32 address = (__u32)p->f->source.low;
@@ -108,11 +118,7 @@ static __always_inline __u32 is_banned_ipv4(struct packet* p) {
     const struct sluice_ban4_line* line = table_at(ban4_lines, index);
     if (!line)
         return 0;
-    /* An address stands once in its line; a stale copy beside it has no deadline. */
-    __u64 until = 0;
-    for (int i = 0; i < SLUICE_BAN4_SLOTS; i++)
-        if (READ_ONCE(line->address[i]) == address)
-            until |= READ_ONCE(line->until_low[i]) | (__u64)READ_ONCE(line->until_high[i]) << 32;
+    const __u64 until = ban4_until(line, address);
     if (until && is_live(p, until))
         return 1;
     if (likely(!(READ_ONCE(*filter) & SLUICE_FILTER_OVERFLOW)))

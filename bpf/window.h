@@ -3,6 +3,7 @@
 #ifndef SLUICE_BPF_WINDOW_H
 #define SLUICE_BPF_WINDOW_H
 
+#include "limit.h"
 #include "modes.h"
 #include "packet.h"
 
@@ -165,13 +166,8 @@ static __always_inline __u32 scaled_window(const struct packet* p) {
 
 static __always_inline int check_window(struct packet* p) {
     const __u32 rule = sluice_rule(SLUICE_PER_SOURCE, SLUICE_CONNECTIONS);
-    const __u32 ipv6 = !p->f->ipv4;
     const __u64 key =
-        sluice_rehash(&seed,
-                      sluice_hash(&seed, p->f->source.high & p->policy->source_mask[ipv6].high,
-                                  p->f->source.low & p->policy->source_mask[ipv6].low, 2),
-                      p->f->service_id + 1) |
-        1; /* 0 means free */
+        sluice_rehash(&seed, limited_source(p), p->f->service_id + 1) | 1; /* 0 means free */
 
     const __u32 limit = scaled_window(p);
     if (!is_window_full(service_row_of(p), key, limit, p->f->now_ns)) {

@@ -51,6 +51,7 @@ void set_constants(const Tables& tables, const KernelFeatures& kernel,
     constants->chained = options.chained;
     constants->clock_source = options.settable_clock ? SLUICE_CLOCK_SET : SLUICE_CLOCK_KERNEL;
     constants->coarse_lag_ns = tables.settings().lag_ns;
+    constants->plain_path = options.plain_path;
     constants->largest_frame = options.largest_frame;
     constants->multi_buffer = kernel.multi_buffer;
     constants->cpu_mask = tables.sizes.cpus - 1;

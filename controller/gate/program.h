@@ -27,6 +27,7 @@ struct ProgramOptions {
     uint32_t generation = 0;
     bool chained = false;           // runs under a dispatcher
     bool settable_clock = false;    // time is gate.test_now_ns: tests and replay
+    bool plain_path = true;         // false in tests: even plain packets go the general way
     uint32_t largest_frame = 1518;  // MTU + 18; longer ones are super-packets
 };
 

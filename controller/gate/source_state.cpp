@@ -16,7 +16,6 @@ using Wide = unsigned __int128;
 
 constexpr uint64_t kMiddleDither = 1ULL << 63;
 // Salts of the hashes, as the packet path uses them; a window's is its own.
-constexpr uint64_t kWindowSalt = 2;
 constexpr unsigned kShortFraction = 4;  // a bucket below a quarter of its burst is short
 
 nanoseconds from_units(uint64_t units) {
@@ -109,8 +108,8 @@ SourceState::SourceState(const Tables& tables, const IpAddress& source, uint32_t
 
 uint64_t SourceState::masked_hash(uint32_t scope) const {
     const auto hash = [&](const auto& mask) {
-        return sluice_hash(&tables_->seed(), source_.high & mask.high, source_.low & mask.low,
-                           scope);
+        return sluice_address_hash(&tables_->seed(),
+                                   {source_.high & mask.high, source_.low & mask.low});
     };
     return scope == SLUICE_PER_PREFIX ? hash(service_->prefix_mask[ipv6_ ? 1 : 0])
                                       : hash(policy_->source_mask[ipv6_ ? 1 : 0]);
@@ -154,9 +153,7 @@ LimitState SourceState::bucket(uint32_t scope, uint32_t dimension, uint64_t unit
 
 Result<LimitState> SourceState::window() const {
     const sluice_window_limit& limit = service_->window;
-    const auto& mask = policy_->source_mask[ipv6_ ? 1 : 0];
-    const uint64_t hash = sluice_hash(&tables_->seed(), source_.high & mask.high,
-                                      source_.low & mask.low, kWindowSalt);
+    const uint64_t hash = masked_hash(SLUICE_PER_SOURCE);
     const uint64_t key = sluice_rehash(&tables_->seed(), hash, service_id_ + 1) | 1;
     const uint32_t index = static_cast<uint32_t>(key >> 32) & (tables_->sizes.window_sets - 1);
     sluice_window_set set{};
@@ -220,7 +217,7 @@ bool is_shed(const Tables& tables, const IpAddress& source, uint32_t service_id,
     const sluice_address address = address_of(source);
     const auto& mask = policy_in_force(tables).source_mask[source.family() == Family::ipv6 ? 1 : 0];
     const uint64_t hash =
-        sluice_hash(&tables.seed(), address.high & mask.high, address.low & mask.low, 0);
+        sluice_address_hash(&tables.seed(), {address.high & mask.high, address.low & mask.low});
     return sluice_lot(&tables.seed(), hash, budget.rotation) < budget.shed[dimension];
 }
 

@@ -196,7 +196,20 @@ class Compiler {
                     step_class_[step] = entry->second;
                 }
         });
-        number_classes();
+        if (groups_.size() == 1)
+            name_classes_by_service();
+        else
+            number_classes();
+    }
+
+    // Without destinations a class is a service, and the packet path needs no second look-up.
+    void name_classes_by_service() {
+        for_each_row([this](size_t, const auto& row, const auto&) {
+            std::copy(row.begin(), row.end(), step_class_.begin());
+            table_.classes = *std::max_element(row.begin(), row.end()) + 1U;
+        });
+        table_.cells.resize(table_.classes);
+        std::iota(table_.cells.begin(), table_.cells.end(), uint16_t{0});
     }
 
     // In the order of their first selector, so that equal policies give equal tables.
@@ -230,6 +243,8 @@ class Compiler {
                       table_.selector_class.begin() + end,
                       static_cast<uint16_t>(step_class_[step]));
         }
+        if (groups_.size() == 1)
+            return;
         table_.cells.assign(size_t{table_.classes} * table_.groups, SLUICE_SERVICE_OTHER);
         for_each_row([this](size_t index, const auto& row, const auto&) {
             for (uint32_t number = 0; number < table_.classes; ++number)

@@ -112,14 +112,10 @@ SLUICE_INLINE __u32 sluice_view_line(__u64 view, __u64 hash) {
     return (__u32)(view >> 32) + ((__u32)(hash >> 32) & (__u32)view);
 }
 
-/* The hash of an exact ban is that of the address; of a rule, of its network and length. */
+/* Of a rule; an exact ban's is that of its address. */
 SLUICE_INLINE __u64 sluice_rule_hash(const volatile struct sluice_seed* seed,
                                      struct sluice_address network, __u32 length) {
     return sluice_hash(seed, network.high, network.low, length);
-}
-SLUICE_INLINE __u64 sluice_address_hash(const volatile struct sluice_seed* seed,
-                                        struct sluice_address a) {
-    return sluice_hash(seed, a.high, a.low, 128);
 }
 
 /* --- the listing: what people asked for ---------------------------------------------------- */

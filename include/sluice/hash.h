@@ -38,6 +38,12 @@ SLUICE_INLINE __u64 sluice_hash(const volatile struct sluice_seed* seed, __u64 h
     return h ^ h >> 29;
 }
 
+/* Of an address, or of the network that limits count in its place. */
+SLUICE_INLINE __u64 sluice_address_hash(const volatile struct sluice_seed* seed,
+                                        struct sluice_address a) {
+    return sluice_hash(seed, a.high, a.low, 128);
+}
+
 /* A second, independent-looking hash of an already hashed source under another salt. */
 SLUICE_INLINE __u64 sluice_rehash(const volatile struct sluice_seed* seed, __u64 hash, __u64 salt) {
     __u64 h = (hash + salt * seed->salt) * seed->mix;

@@ -78,6 +78,8 @@ void GateUnderTest::SetUp() {
 
 void GateUnderTest::start(const TableSizes& sizes, uint32_t largest_frame) {
     program_.reset();
+    general_.reset();
+    goes_general_way_ = false;
     rules_.reset();
     make_tables(sizes);
     if (HasFatalFailure())
@@ -92,6 +94,18 @@ void GateUnderTest::start(const TableSizes& sizes, uint32_t largest_frame) {
     ASSERT_TRUE(program) << program.error().message;
     program_.emplace(std::move(*program));
     publish(tables_->settings().mode, SwitchWord::by_policy(SLUICE_MODE_ENFORCE).word());
+}
+
+void GateUnderTest::go_general_way(bool general) {
+    if (general && !general_) {
+        const auto kernel = probe_kernel();
+        ASSERT_TRUE(kernel) << kernel.error().message;
+        auto program =
+            Program::load(*tables_, *kernel, {.settable_clock = true, .plain_path = false});
+        ASSERT_TRUE(program) << program.error().message;
+        general_.emplace(std::move(*program));
+    }
+    goes_general_way_ = general;
 }
 
 void GateUnderTest::install(std::string_view toml, const std::optional<nanoseconds>& confirm) {
@@ -116,7 +130,8 @@ uint32_t GateUnderTest::run(const Bytes& frame, unsigned times) {
     options.data_in = frame.data();
     options.data_size_in = static_cast<uint32_t>(frame.size());
     options.repeat = static_cast<int>(times);
-    const int rc = bpf_prog_test_run_opts(program_->fd(), &options);
+    const Program& program = goes_general_way_ ? *general_ : *program_;
+    const int rc = bpf_prog_test_run_opts(program.fd(), &options);
     EXPECT_EQ(rc, 0) << std::strerror(errno) << ", frame of " << frame.size() << " bytes";
     return options.retval;
 }

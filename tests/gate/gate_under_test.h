@@ -65,6 +65,9 @@ class GateUnderTest : public GateTest {
     // Anew, with other tables or another largest frame.
     void start(const TableSizes& sizes, uint32_t largest_frame = 1518);
 
+    // From now on plain packets, too, go the general way, or no longer.
+    void go_general_way(bool general);
+
     // The policy from its text, through the reader and the compiler; enforced unless it says
     // otherwise.
     void install(std::string_view toml, const std::optional<nanoseconds>& confirm = {});
@@ -115,6 +118,8 @@ class GateUnderTest : public GateTest {
     uint32_t run(const Bytes& frame, unsigned times);
 
     std::optional<Program> program_;
+    std::optional<Program> general_;  // over the same tables, made when first asked for
+    bool goes_general_way_ = false;
     std::optional<SourceRules> rules_;
 };
 
