@@ -101,8 +101,8 @@ netns_remove() { [[ ! -e /run/netns/$1 ]] || ip netns del "$1"; }
 in_netns() { nsenter --net="/run/netns/$1" -- "${@:2}"; }
 
 # netns_start NAME COMMAND...: starts COMMAND in the background and sets STARTED_PID to its own id,
-# not to that of a shell around it.
+# not to that of a shell around it. It ends with this script, even where that is killed.
 netns_start() {
-    nsenter --net="/run/netns/$1" -- "${@:2}" &
+    setpriv --pdeathsig TERM nsenter --net="/run/netns/$1" -- "${@:2}" &
     STARTED_PID=$!
 }
