@@ -23,7 +23,7 @@ enum class Severity : uint8_t { passes, would_drop, drops };
 struct Answer {
     Why why;
     Severity severity = Severity::passes;
-    double headroom = 1;  // of the limit that is nearest, 0 to 1
+    double headroom = 2;  // of the limit that is nearest, 0 to 1; more where there is none
 
     [[nodiscard]] bool is_stricter_than(const Answer& other) const;
 };

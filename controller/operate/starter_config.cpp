@@ -84,11 +84,11 @@ constexpr std::string_view kLimitAdvice = R"(
 )";
 
 constexpr std::string_view kLimits =
-    R"(# [service.per_source]
+    R"([service.per_source]
 # connections = "…/s"   # new TCP connections: a browser opens 6 and more at once
 # data = "…/s"          # TCP segments with payload, or datagrams: the nearest thing to requests
 # packets = "…/s"       # a flood ceiling; one fast download makes thousands a second, nearly all ACKs
-# [service.budget]
+[service.budget]
 # connections = "…/s"   # what the server behind can take from everybody together
 )";
 
