@@ -1,29 +1,95 @@
 #include "base/file.h"
 
 #include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
 
 #include <array>
 #include <cerrno>
+#include <limits>
 
 #include "base/unique_fd.h"
 
 namespace sluice {
 
+namespace {
+
+// A command behind a pipe may take its time, a download for example; a pipe that nobody will ever
+// write to must not hold its reader for good.
+constexpr int kLongestSilence_ms = 60'000;
+
+Status check_kind(const std::string& path, mode_t mode, bool or_a_pipe) {
+    if (S_ISREG(mode) || (or_a_pipe && S_ISFIFO(mode)))
+        return {};
+    if (S_ISDIR(mode))
+        return from_errno(EISDIR, "read " + path);
+    const std::string_view kind = S_ISFIFO(mode)   ? "a pipe"
+                                  : S_ISSOCK(mode) ? "a socket"
+                                                   : "a device";
+    return failed("read " + path + ": is " + std::string(kind) + ", not a file",
+                  or_a_pipe ? "name a regular file or a pipe" : "name a regular file");
+}
+
+Status wait_for_input(int file, const std::string& path) {
+    pollfd wanted{file, POLLIN, 0};
+    const int ready = ::poll(&wanted, 1, kLongestSilence_ms);
+    if (ready < 0 && errno != EINTR)
+        return from_errno(errno, "read " + path);
+    if (ready == 0)
+        return failed("read " + path + ": nothing came for " +
+                      std::to_string(kLongestSilence_ms / 1000) + " s");
+    return {};
+}
+
+// At most `most` bytes and one more, which shows that there are too many.
+Result<std::string> read_all(int file, const std::string& path, size_t most, bool is_pipe) {
+    std::string text;
+    std::array<char, 16'384> chunk;
+    while (text.size() <= most) {
+        const ssize_t got = ::read(file, chunk.data(), chunk.size());
+        if (got == 0)
+            return text;
+        if (got > 0) {
+            text.append(chunk.data(), static_cast<size_t>(got));
+        } else if (errno == EAGAIN && is_pipe) {
+            if (const Status waited = wait_for_input(file, path); !waited)
+                return waited.error();
+        } else if (errno == EAGAIN) {
+            // As /proc/kmsg does, which calls itself a regular file.
+            return failed("read " + path + ": is a stream without an end, not a file",
+                          "name a regular file");
+        } else if (errno != EINTR) {
+            return from_errno(errno, "read " + path);
+        }
+    }
+    return text;
+}
+
+}  // namespace
+
 Result<std::string> read_file(const std::string& path) {
     const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
     if (!file)
         return from_errno(errno, "open " + path);
-    std::string text;
-    std::array<char, 16'384> chunk;
-    for (;;) {
-        const ssize_t got = ::read(file.get(), chunk.data(), chunk.size());
-        if (got == 0)
-            return text;
-        if (got > 0)
-            text.append(chunk.data(), static_cast<size_t>(got));
-        else if (errno != EINTR)
-            return from_errno(errno, "read " + path);
-    }
+    return read_all(file.get(), path, std::numeric_limits<size_t>::max() - 1, false);
+}
+
+Result<std::string> read_input_file(const std::string& path, const InputFile& wanted) {
+    // Without O_NONBLOCK opening a pipe that nobody writes to would wait for good.
+    const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+    if (!file)
+        return from_errno(errno, "open " + path);
+    struct stat about {};
+    if (::fstat(file.get(), &about) != 0)
+        return from_errno(errno, "read " + path);
+    if (const Status kind = check_kind(path, about.st_mode, wanted.or_a_pipe); !kind)
+        return kind.error();
+    auto text = read_all(file.get(), path, wanted.most_bytes, S_ISFIFO(about.st_mode));
+    if (text && text->size() > wanted.most_bytes)
+        return failed(
+            "read " + path + ": has more than " + std::to_string(wanted.most_bytes) + " bytes",
+            std::string(wanted.mend));
+    return text;
 }
 
 }  // namespace sluice

@@ -1,7 +1,9 @@
 // Whole files as strings.
 #pragma once
 
+#include <cstddef>
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 
@@ -9,5 +11,15 @@ namespace sluice {
 
 // Also for /proc, whose files have no size.
 Result<std::string> read_file(const std::string& path);
+
+// What a file that somebody named may be.
+struct InputFile {
+    size_t most_bytes = 0;
+    std::string_view mend;   // where it has more
+    bool or_a_pipe = false;  // as in <(command); a silent one is waited for, but not for ever
+};
+
+// For files that people name: devices, and whatever else has no end, are refused, not read.
+Result<std::string> read_input_file(const std::string& path, const InputFile& wanted);
 
 }  // namespace sluice

@@ -6,6 +6,8 @@
 #include <numeric>
 #include <span>
 
+#include "base/text.h"
+
 namespace sluice {
 
 namespace {
@@ -63,7 +65,7 @@ constexpr std::string_view kByteRateHint =
 constexpr std::string_view kSizeHint = "use a number and a unit such as \"64kB\" or \"1MiB\"";
 
 Error refuse(std::string_view text, std::string_view what, std::string_view hint) {
-    return make_error(ErrorCode::usage, '"' + std::string(text) + "\" " + std::string(what),
+    return make_error(ErrorCode::usage, in_quotes(text) + ' ' + std::string(what),
                       std::string(hint));
 }
 
@@ -148,7 +150,7 @@ std::optional<Unit> find_unit(std::span<const Unit> units, std::string_view name
 std::string unit_problem(std::string_view unit) {
     if (unit.empty())
         return "has no unit";
-    return "has the unknown unit \"" + std::string(unit) + '"';
+    return "has the unknown unit " + in_quotes(unit);
 }
 
 Result<Rate> parse_rate_in(std::span<const Unit> units, std::span<const Unit> more_units,

@@ -14,6 +14,7 @@ struct Answer {
     Json data = Json::object();
     std::vector<std::string> warnings;  // to stderr; in JSON "warnings" within the data
     bool quiet = false;                 // no text on success
+    bool changed = false;               // what was asked for is done, whoever gets to read it
 };
 
 }  // namespace sluice::cli

@@ -57,6 +57,7 @@ Result<Answer> run(const Options& options, const Session& session) {
         return mode.error();
     const Attachment& attachment = report->attachment;
     Answer answer;
+    answer.changed = true;
     answer.data = {
         {"iface", attachment.interface},
         {"xdp_mode", attachment.native ? "native" : "generic"},

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/suggest.h"
+#include "base/text.h"
 #include "cli/later.h"
 
 namespace sluice::cli {
@@ -60,6 +61,7 @@ std::string joined(const std::vector<std::string>& words) {
 
 // The library's words where they are good enough, ours where they are not.
 std::string in_plain_words(const CLI::ParseError& error) {
+    constexpr size_t kLongestReason = 4 * kLongestQuote;  // it may quote what was typed
     const std::string text = error.what();
     const std::string option = text.substr(0, text.find(':'));
     if (text.find(": At Most 1 required") != std::string::npos)
@@ -67,8 +69,8 @@ std::string in_plain_words(const CLI::ParseError& error) {
     if (text.find(": 1 required ") != std::string::npos)
         return option + " needs a value";
     if (const std::string_view start = "Could not convert: "; text.starts_with(start))
-        return text.substr(start.size()) + " is not a number that fits";
-    return text;
+        return shortened(text.substr(start.size())) + " is not a number that fits";
+    return shortened(text, kLongestReason);
 }
 
 Error usage(std::string message, std::string hint) {
@@ -116,19 +118,30 @@ Error CommandLine::explain_leftover(const CLI::App* command, const std::string& 
     if (word.starts_with('-') && word != "-") {
         if (is_later_option(name))
             return usage(name + " is not available in this version", "");
-        return usage("unknown option " + name, suggestion(name, option_names(command), command));
+        return usage("unknown option " + shortened(name),
+                     suggestion(name, option_names(command), command));
     }
     const auto below = command_names(command);
     if (below.empty())
-        return usage("too many arguments: \"" + word + '"', "see: " + path_of(command) + " --help");
+        return usage("too many arguments: " + in_quotes(word),
+                     "see: " + path_of(command) + " --help");
     if (is_later_command(words_below(command) + word))
         return usage('"' + words_below(command) + word + "\" is not available in this version", "");
-    return usage("unknown command \"" + words_below(command) + word + '"',
+    return usage("unknown command " + in_quotes(words_below(command) + word),
                  suggestion(word, below, command));
 }
 
 Result<CommandLine::Choice> CommandLine::parse(int count, const char* const* arguments) {
     add_globals(root_.get());
+    // The library would take the next word instead, which may be the command.
+    for (int i = 1; i < count; ++i) {
+        const std::string_view word = arguments[i];
+        if (word == "--")
+            break;
+        if (word.starts_with("--") && word.find('=') == word.size() - 1)
+            return usage(shortened(word.substr(0, word.size() - 1)) + " has an empty value",
+                         "give it one, or leave it out");
+    }
     try {
         root_->parse(count, arguments);
     } catch (const CLI::CallForHelp&) {

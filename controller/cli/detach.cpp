@@ -13,6 +13,7 @@ Result<Answer> run(const std::string& interface, const Session& session) {
     if (!report)
         return report.error();
     Answer answer;
+    answer.changed = true;
     answer.data = {{"iface", interface},
                    {"gate_removed", report->gate_removed},
                    {"removed", {{"bans", report->bans}, {"allows", report->allows}}},

@@ -1,11 +1,13 @@
 #include "cli/format.h"
 
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <ctime>
 
 #include "base/quantities.h"
+#include "base/text.h"
 
 namespace sluice::cli {
 
@@ -16,7 +18,7 @@ Result<nanoseconds> parse_time(std::string_view text) {
     if (!time)
         return time;
     if (*time <= nanoseconds::zero())
-        return make_error(ErrorCode::usage, '"' + std::string(text) + "\" is no time at all",
+        return make_error(ErrorCode::usage, in_quotes(text) + " is no time at all",
                           "use a time such as \"10m\"");
     return time;
 }
@@ -31,9 +33,21 @@ Result<std::optional<nanoseconds>> parse_optional_time(std::string_view option,
         return time.error().with_context(option);
     if (*time > most)
         return make_error(ErrorCode::usage,
-                          std::string(option) + ": \"" + *text + "\" is too long a time",
+                          std::string(option) + ": " + in_quotes(*text) + " is too long a time",
                           "use at most \"" + format_duration(most) + '"');
     return std::optional(*time);
+}
+
+Result<size_t> parse_count(std::string_view option, std::string_view text) {
+    size_t count = 0;
+    const char* end = text.data() + text.size();
+    const auto [stop, failure] = std::from_chars(text.data(), end, count);
+    if (failure != std::errc{} || stop != end)
+        return make_error(
+            ErrorCode::usage,
+            std::string(option) + ": " + in_quotes(text) + " is not a number that fits",
+            "use a whole number from 0 on");
+    return count;
 }
 
 Result<Ttl> parse_ttl(std::string_view text) {
@@ -44,7 +58,7 @@ Result<Ttl> parse_ttl(std::string_view text) {
         return make_error(ErrorCode::usage, "--ttl: " + time.error().message,
                           "use a time such as \"10m\", or \"permanent\"");
     if (*time > kLongestTtl)
-        return make_error(ErrorCode::usage, "--ttl: \"" + std::string(text) + "\" is too long",
+        return make_error(ErrorCode::usage, "--ttl: " + in_quotes(text) + " is too long",
                           "use at most \"" + format_duration(kLongestTtl) + "\", or \"permanent\"");
     return Ttl(*time);
 }

@@ -18,6 +18,8 @@ Result<std::chrono::nanoseconds> parse_time(std::string_view text);
 // The same, at most `most`, for an option that may be absent; the error names it.
 Result<std::optional<std::chrono::nanoseconds>> parse_optional_time(
     std::string_view option, const std::optional<std::string>& text, std::chrono::hours most);
+// A number of things; the error names the option.
+Result<size_t> parse_count(std::string_view option, std::string_view text);
 // "10m", "permanent" or "-1".
 Result<Ttl> parse_ttl(std::string_view text);
 

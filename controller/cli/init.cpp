@@ -39,6 +39,7 @@ Result<Answer> run(const std::optional<std::string>& path, const Session&) {
         if (const Status written = write_new_file(*path, text); !written)
             return written.error();
     Answer answer;
+    answer.changed = path.has_value();
     answer.data = {{"file", path ? Json(*path) : Json()},
                    {"interface", host->interface},
                    {"listeners", host->listeners.size()},

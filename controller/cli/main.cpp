@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/text.h"
 #include "cli/command_line.h"
 
 namespace sluice::cli {
@@ -24,6 +25,13 @@ bool write_out(const std::string& text) {
     return written || errno == EPIPE;
 }
 
+// One line to stderr. What is quoted is short already; this bounds whatever is not.
+void say(std::string_view before, std::string_view text) {
+    constexpr size_t kLongestLine = 8192;  // a path has up to 4,096 bytes, and may stand twice
+    const std::string line = std::string(before) + printable(shortened(text, kLongestLine)) + '\n';
+    (void)std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
 int print_error(const Error& error, bool json) {
     if (json) {
         (void)write_out(dump({{"ok", false},
@@ -32,9 +40,9 @@ int print_error(const Error& error, bool json) {
                                 {"message", error.message},
                                 {"hint", error.hint}}}}));
     } else {
-        (void)std::fprintf(stderr, "sluicectl: %s\n", error.message.c_str());
+        say("sluicectl: ", error.message);
         if (!error.hint.empty())
-            (void)std::fprintf(stderr, "  %s\n", error.hint.c_str());
+            say("  ", error.hint);
     }
     return static_cast<int>(error.code);
 }
@@ -50,12 +58,18 @@ int print_answer(const Answer& answer, Show show, const GlobalOptions& globals) 
     Screen screen(wants_colors(globals.color));
     if (!globals.json && !answer.quiet) {
         for (const std::string& warning : answer.warnings)
-            (void)std::fprintf(stderr, "warning: %s\n", warning.c_str());
+            say("warning: ", warning);
         show(answer.data, screen);
     }
     if (write_out(globals.json ? as_json(answer) : screen.text()))
         return 0;
-    return print_error(from_errno(errno, "write the output"), false);
+    // Whoever reads "failed" would do it again.
+    const int error_number = errno;
+    return print_error(answer.changed
+                           ? from_errno(error_number, "done, but the report cannot be written",
+                                        "the change is in force; do not repeat the command")
+                           : from_errno(error_number, "write the output"),
+                       false);
 }
 
 // Usage errors come before the options are known to be good, so it is looked for by hand.

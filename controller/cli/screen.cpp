@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "base/text.h"
+
 namespace sluice::cli {
 
 namespace {
@@ -16,15 +18,6 @@ size_t width(std::string_view text) {
     return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) {
         return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
     }));
-}
-
-// Reasons and names come from files and feeds: no control character reaches the terminal.
-std::string printable(std::string_view text) {
-    std::string out(text);
-    for (char& c : out)
-        if (const auto byte = static_cast<unsigned char>(c); byte < 0x20 || byte == 0x7f)
-            c = '?';
-    return out;
 }
 
 std::string_view escape(Style style) {
@@ -63,7 +56,7 @@ void Screen::line(std::string_view text, Style style) {
 }
 
 void Screen::raw(std::string_view text) {
-    text_ += text;
+    text_ += printable_lines(text);
     if (!text.empty() && !text.ends_with('\n'))
         text_ += '\n';
 }
@@ -80,7 +73,12 @@ void Screen::fields(const std::vector<std::pair<std::string_view, Cell>>& fields
     }
 }
 
-void Screen::table(const std::vector<Column>& columns, const std::vector<Row>& rows) {
+void Screen::table(const std::vector<Column>& columns, const std::vector<Row>& raw_rows) {
+    // Reasons and names come from files and feeds: what they look like decides how wide they are.
+    std::vector<Row> rows = raw_rows;
+    for (Row& row : rows)
+        for (Cell& cell : row)
+            cell.text = printable(cell.text);
     std::vector<size_t> widths;
     for (const Column& column : columns)
         widths.push_back(width(column.title));
@@ -98,7 +96,7 @@ void Screen::table(const std::vector<Column>& columns, const std::vector<Row>& r
     text_ += '\n';
     for (const Row& row : rows) {
         for (size_t i = 0; i < row.size(); ++i)
-            put(i, printable(row[i].text), row[i].style);
+            put(i, row[i].text, row[i].style);
         trim_end(text_);
         text_ += '\n';
     }

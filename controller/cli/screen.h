@@ -31,7 +31,7 @@ class Screen {
     explicit Screen(bool colors) : colors_(colors) {}
 
     void line(std::string_view text = {}, Style style = Style::plain);
-    // As it is, with a newline at the end where there is none.
+    // Several lines as they are, with a newline at the end where there is none.
     void raw(std::string_view text);
     // "label  value" with the values below each other.
     void fields(const std::vector<std::pair<std::string_view, Cell>>& fields);

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 
+#include "base/text.h"
 #include "cli/format.h"
 
 namespace sluice::cli {
@@ -14,6 +15,8 @@ Result<Session> Session::from(const GlobalOptions& options) {
     if (*timeout > kLongest)
         return make_error(ErrorCode::usage, "--timeout: more than an hour is no waiting");
     std::string pin_dir = options.pin_dir;
+    if (pin_dir.empty())
+        return make_error(ErrorCode::usage, "--pin-dir is empty", "such as /sys/fs/bpf/sluice");
     while (pin_dir.size() > 1 && pin_dir.ends_with('/'))
         pin_dir.pop_back();
     if (!pin_dir.starts_with('/'))
@@ -25,7 +28,7 @@ Result<Session> Session::from(const GlobalOptions& options) {
 
 void Session::progress(std::string_view text) const {
     if (!json)
-        (void)std::fprintf(stderr, "%.*s\n", static_cast<int>(text.size()), text.data());
+        (void)std::fprintf(stderr, "%s\n", printable(text).c_str());
 }
 
 }  // namespace sluice::cli

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/text.h"
 #include "gate/source_rules.h"
 
 namespace sluice {
@@ -17,16 +18,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr size_t kNamedLines = 20;
-constexpr size_t kQuoted = 60;
 constexpr std::string_view kBlank = " \t\r\f\v";
-
-std::string quote(std::string_view text) {
-    std::string shown(text.substr(0, kQuoted));
-    for (char& c : shown)
-        if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) >= 0x7f)
-            c = '?';
-    return '"' + shown + (text.size() > kQuoted ? "…\"" : "\"");
-}
 
 std::string_view trim(std::string_view text) {
     const size_t begin = text.find_first_not_of(kBlank);
@@ -99,7 +91,7 @@ class ListReader {
     void refuse(size_t line, std::string_view written, std::string why) {
         ++list_.refused;
         if (list_.refused_lines.size() < kNamedLines)
-            list_.refused_lines.push_back({line, quote(written), std::move(why)});
+            list_.refused_lines.push_back({line, in_quotes(written), std::move(why)});
     }
 
     Result<ListFile> finish() && {
@@ -158,7 +150,7 @@ void read_text_line(ListReader& reader, size_t line, std::string_view written) {
     if (words[1] == "-" || IpAddress::parse(words[1]).has_value()) {
         const auto range = parse_range(words[0], words[1], words[2]);
         if (!range)
-            return reader.refuse(line, written, quote(text) + " " + range.error().message);
+            return reader.refuse(line, written, in_quotes(text) + " " + range.error().message);
         return reader.take(line, written, *range, false);
     }
     reader.take(line, written, words[0]);
@@ -173,7 +165,7 @@ struct JsonState {
 Status read_json_line(ListReader& reader, JsonState& state, size_t line, std::string_view text) {
     const auto json = Json::parse(text, nullptr, false);
     if (json.is_discarded())
-        return at_line(line, quote(text) + " is not a JSON object on one line",
+        return at_line(line, in_quotes(text) + " is not a JSON object on one line",
                        "a download that was cut short?");
     const auto type = json.is_object() ? json.find("type") : json.end();
     if (json.is_object() && type != json.end() && *type == "metadata") {
@@ -184,7 +176,7 @@ Status read_json_line(ListReader& reader, JsonState& state, size_t line, std::st
     }
     const auto cidr = json.is_object() ? json.find("cidr") : json.end();
     if (!json.is_object() || cidr == json.end() || !cidr->is_string())
-        return at_line(line, "JSON, but without a \"cidr\": " + quote(text),
+        return at_line(line, "JSON, but without a \"cidr\": " + in_quotes(text),
                        "Spamhaus lists of prefixes are drop_v4.json and drop_v6.json");
     ++state.records;
     reader.take(line, text, cidr->get_ref<const std::string&>());
@@ -203,7 +195,7 @@ Result<ListFormat> parse_list_format(std::string_view text) {
     for (const auto& [name, format] : kFormats)
         if (name == text)
             return format;
-    return make_error(ErrorCode::usage, quote(text) + " is no format of a list",
+    return make_error(ErrorCode::usage, in_quotes(text) + " is no format of a list",
                       "use auto, plain, spamhaus or firehol");
 }
 
@@ -229,11 +221,12 @@ Result<ListFile> parse_list(std::string_view text, ListFormat format, bool force
             return at_line(line, "binary data");
         if (!is_json) {
             if (written.front() == '<')
-                return at_line(line, "this is HTML or XML: " + quote(written),
+                return at_line(line, "this is HTML or XML: " + in_quotes(written),
                                "see what the address of the download answers");
             is_json = written.front() == '{' || written.front() == '[';
             if (*is_json && format != ListFormat::automatic && format != ListFormat::spamhaus)
-                return at_line(line, "this is JSON: " + quote(written), "use --format spamhaus");
+                return at_line(line, "this is JSON: " + in_quotes(written),
+                               "use --format spamhaus");
         }
         if (!*is_json)
             read_text_line(reader, line, written);
@@ -253,7 +246,9 @@ Result<ListFile> parse_list(std::string_view text, ListFormat format, bool force
 }
 
 Result<ListFile> read_list_file(const std::string& path, ListFormat format, bool forced) {
-    const auto text = read_file(path);
+    const auto text = read_input_file(
+        path,
+        {.most_bytes = kLongestList, .mend = "split it, and import its parts", .or_a_pipe = true});
     if (!text)
         return text.error();
     auto list = parse_list(*text, format, forced);

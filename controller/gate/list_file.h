@@ -11,6 +11,9 @@
 
 namespace sluice {
 
+// More than the longest list that a gate could take: 64 bytes for each entry of its listing.
+inline constexpr size_t kLongestList = size_t{128} << 20;
+
 enum class ListFormat { automatic, plain, spamhaus, firehol };
 
 // "auto", "plain", "spamhaus" or "firehol".
@@ -19,7 +22,7 @@ Result<ListFormat> parse_list_format(std::string_view text);
 // A line that was not taken.
 struct RefusedLine {
     size_t line = 0;
-    std::string text;  // shortened, without control characters
+    std::string text;  // shortened
     std::string why;
 };
 
@@ -36,6 +39,7 @@ struct ListFile {
 // good list are left out and named. `forced` takes prefixes however wide, and a JSON list without
 // its last line.
 Result<ListFile> parse_list(std::string_view text, ListFormat format, bool forced = false);
+// A file or a pipe.
 Result<ListFile> read_list_file(const std::string& path, ListFormat format, bool forced = false);
 
 }  // namespace sluice

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <unordered_set>
 
+#include "base/text.h"
 #include "gate/table_list.h"
 
 namespace sluice {
@@ -36,7 +37,7 @@ std::string_view cut(std::string_view text, size_t most) {
 sluice_note make_note(std::string_view actor, std::string_view reason) {
     sluice_note note{};
     constexpr size_t room = sizeof(note.text) - 2;
-    actor = cut(actor, room / 2);
+    actor = cut(actor, room - kLongestReason);
     reason = cut(reason, room - actor.size());
     std::copy(actor.begin(), actor.end(), note.text);
     std::copy(reason.begin(), reason.end(), note.text + actor.size() + 1);
@@ -112,8 +113,7 @@ Status Listing::make_list(uint16_t list, std::string_view name) {
 Result<uint16_t> Listing::find_or_make_list(std::string_view name) {
     if (name.empty() || name.size() >= SLUICE_NAME_BYTES ||
         name.find('\0') != std::string_view::npos)
-        return make_error(ErrorCode::usage,
-                          '"' + std::string(name) + "\" cannot be the name of a list",
+        return make_error(ErrorCode::usage, in_quotes(name) + " cannot be the name of a list",
                           "use 1 to " + std::to_string(SLUICE_NAME_BYTES - 1) + " characters");
     if (const auto found = find_list(name))
         return *found;

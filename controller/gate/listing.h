@@ -33,6 +33,9 @@ struct Member {
 
 sluice_listing_key listing_key(const Prefix& prefix, RuleKind kind, uint16_t list);
 
+// Who and why share the room of a note; this much is always there for the reason.
+inline constexpr size_t kLongestReason = (SLUICE_NOTE_BYTES - 2) / 2;
+
 struct Note {
     std::string actor;
     std::string reason;

@@ -142,16 +142,6 @@ Status check_pending(const Tables& tables) {
                   "keep it with: sluicectl confirm policy; or wait");
 }
 
-Status check_text(std::string_view text) {
-    constexpr size_t kMost = sizeof(sluice_policy_text::text);
-    if (text.size() <= kMost)
-        return {};
-    return make_error(ErrorCode::usage,
-                      "the policy's text has " + std::to_string(text.size()) +
-                          " bytes; the gate keeps " + std::to_string(kMost),
-                      "shorten its comments, or name prefixes in feeds");
-}
-
 Status check_confirm(const InstallOptions& options) {
     if (!options.confirm || *options.confirm > nanoseconds::zero())
         return {};
@@ -172,7 +162,8 @@ void put_in_force(const Tables& tables, uint32_t half, uint64_t deadline_ns) {
 
 Result<uint64_t> install_policy(const Tables& tables, const Policy& policy, std::string_view text,
                                 std::string_view source, const InstallOptions& options) {
-    for (const Status& status : {check_confirm(options), check_text(text), check_pending(tables)})
+    for (const Status& status :
+         {check_confirm(options), check_config_size(text), check_pending(tables)})
         if (!status)
             return status.error();
     if (const Status status = settle_policy(tables); !status)

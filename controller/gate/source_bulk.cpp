@@ -70,7 +70,7 @@ Result<std::vector<Member>> SourceRules::take_entries(uint16_t list,
                                                       ImportOutcome& outcome) {
     const uint64_t now = gate_now_ns(*tables_);
     const auto today = static_cast<uint64_t>(::time(nullptr));
-    const uint32_t note = listing_.note(request.actor, request.reason);
+    const uint32_t note = request.rehearse ? 0 : listing_.note(request.actor, request.reason);
     std::vector<Member> members;
     members.reserve(entries.size());
     for (const auto& entry : entries) {
@@ -229,7 +229,9 @@ Result<ImportOutcome> SourceRules::import(std::string_view list, std::span<const
                                           const ImportRequest& request) {
     if (auto begun = begin(); !begun)
         return begun.error();
-    const auto id = listing_.find_or_make_list(list);
+    constexpr uint16_t kNoList = SLUICE_MAX_LISTS;  // nothing is listed under it
+    const auto id = request.rehearse ? Result<uint16_t>(listing_.find_list(list).value_or(kNoList))
+                                     : listing_.find_or_make_list(list);
     if (!id)
         return id.error();
     ImportOutcome outcome;
@@ -273,7 +275,7 @@ Result<ImportOutcome> SourceRules::import(std::string_view list, std::span<const
         ++(stood ? outcome.changed : outcome.added);
         change.put.push_back(member);
     }
-    if (change.put.empty())
+    if (change.put.empty() || request.rehearse)
         return outcome;
     const auto applied = together ? apply_together(*listed, change)
                                   : with_room([&] { return apply_one_by_one(change); });
@@ -333,6 +335,12 @@ Result<ImportOutcome> SourceRules::replace_list(std::string_view list,
     if (auto applied = apply_together(*listed, change); !applied)
         return applied.error();
     return outcome;
+}
+
+Result<bool> SourceRules::knows_list(std::string_view list) {
+    if (auto begun = begin(); !begun)
+        return begun.error();
+    return list == kOperatorList || listing_.find_list(list).has_value();
 }
 
 Result<size_t> SourceRules::flush(std::string_view list) {

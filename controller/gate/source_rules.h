@@ -85,7 +85,8 @@ struct RuleEntry {
 struct ImportRequest {
     std::string reason{};
     std::string actor{};
-    bool forced = false;  // as if each entry were
+    bool forced = false;    // as if each entry were
+    bool rehearse = false;  // import() only counts: what would be taken, where there is room
 };
 
 struct ImportOutcome {
@@ -167,6 +168,8 @@ class SourceRules {
     Result<RemovalOutcome> unallow(const Prefix& prefix, std::optional<std::string_view> list = {});
     // Of exactly this prefix, one list's word: for what is neither ban nor allow.
     Result<RemovalOutcome> withdraw(const Prefix& prefix, RuleKind kind, std::string_view list);
+    // Whether anything was ever said under this name; an empty list is known as well.
+    Result<bool> knows_list(std::string_view list);
     // All bans of a list; how many that were.
     Result<size_t> flush(std::string_view list);
 

@@ -6,6 +6,7 @@
 
 #include "base/quantities.h"
 #include "base/suggest.h"
+#include "base/text.h"
 #include "gate/policy_store.h"
 #include "gate/publish.h"
 #include "gate/service_ids.h"
@@ -40,7 +41,7 @@ Error no_service(const Tables& tables, const std::string& name) {
         names.push_back(known);
     const auto nearest = nearest_word(name, names);
     return make_error(
-        ErrorCode::not_found, "the policy has no service \"" + name + '"',
+        ErrorCode::not_found, "the policy has no service " + in_quotes(name),
         nearest ? "did you mean \"" + *nearest + "\"?" : "see them with: sluicectl services");
 }
 
@@ -166,7 +167,7 @@ Result<SwitchTarget> parse_switch_target(std::string_view text) {
         return SwitchTarget(*rule);
     }
     if (!is_valid_name(text))
-        return make_error(ErrorCode::usage, '"' + std::string(text) + "\" is no switch",
+        return make_error(ErrorCode::usage, in_quotes(text) + " is no switch",
                           "use \"gate\", a service or a rule such as \"login.per_source.data\"");
     return SwitchTarget(OneService{std::string(text)});
 }
@@ -281,7 +282,7 @@ Result<std::vector<std::string>> confirm_switches(const Tables& tables, std::str
                           "make it again, and confirm it in time");
     return make_error(ErrorCode::not_found,
                       id == kAll ? "nothing waits for a confirmation"
-                                 : '"' + std::string(id) + "\" does not wait for a confirmation",
+                                 : in_quotes(id) + " does not wait for a confirmation",
                       "see what does: sluicectl switch list");
 }
 

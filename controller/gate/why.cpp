@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "gate/counters.h"
 #include "gate/inquiry.h"
 #include "gate/policy_store.h"
@@ -90,7 +91,7 @@ Result<std::vector<uint32_t>> asked_services(const Tables& tables, const Questio
         const auto id = find_service_id(tables, *question.service);
         if (!id && *question.service != "other")
             return make_error(ErrorCode::not_found,
-                              "the policy has no service \"" + *question.service + '"',
+                              "the policy has no service " + in_quotes(*question.service),
                               "see them with: sluicectl services");
         return std::vector{id.value_or(SLUICE_SERVICE_OTHER)};
     }

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <optional>
 
+#include "base/text.h"
+
 namespace sluice {
 
 namespace {
@@ -43,8 +45,7 @@ IpAddress without_host_bits(const IpAddress& address, unsigned length) {
 }
 
 Error refuse(std::string_view text, std::string_view what, std::string hint) {
-    return make_error(ErrorCode::usage, '"' + std::string(text) + "\" " + std::string(what),
-                      std::move(hint));
+    return make_error(ErrorCode::usage, in_quotes(text) + ' ' + std::string(what), std::move(hint));
 }
 
 struct Flaw {

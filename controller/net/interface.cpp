@@ -8,6 +8,7 @@
 #include <map>
 #include <utility>
 
+#include "base/text.h"
 #include "net/netlink.h"
 
 namespace sluice {
@@ -173,8 +174,7 @@ Result<Interface> find_interface(std::string_view name) {
             return interface;
         hint += ' ' + interface.name;
     }
-    return make_error(ErrorCode::not_found, "no interface \"" + std::string(name) + '"',
-                      std::move(hint));
+    return make_error(ErrorCode::not_found, "no interface " + in_quotes(name), std::move(hint));
 }
 
 Result<std::vector<DefaultRoute>> default_routes() {

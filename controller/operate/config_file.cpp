@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/file.h"
+#include "base/text.h"
 #include "policy/config_tree.h"
 #include "policy/parse.h"
 
@@ -106,15 +106,15 @@ void write_table(const ConfigTable& table, const std::string& path, std::string&
 }
 
 Result<std::string> merged_text(const std::string& path, const std::vector<std::string>& more) {
-    auto text = read_file(path);
-    if (!text || more.empty())
+    const auto text = read_config_text(path);
+    if (!text)
         return text;
     auto config = read_toml(*text, path);
     if (!config)
         return config.error();
-    std::string merged = "# " + path + ", merged with conf.d\n";
+    std::string merged = "# " + printable(path) + ", merged with conf.d\n";
     for (const std::string& name : more) {
-        const auto added_text = read_file(name);
+        const auto added_text = read_config_text(name);
         if (!added_text)
             return added_text.error();
         auto added = read_toml(*added_text, name);
@@ -127,27 +127,47 @@ Result<std::string> merged_text(const std::string& path, const std::vector<std::
     return merged;
 }
 
-}  // namespace
+Result<ConfigFile> load_alone(const std::string& path) {
+    const auto text = read_config_text(path);
+    if (!text)
+        return text.error();
+    auto policy = parse_policy(*text, path);
+    if (!policy)
+        return policy.error();
+    return ConfigFile{*std::move(policy), *text, {}};
+}
 
-Result<ConfigFile> load_config_file(const std::string& path) {
+Result<ConfigFile> load_merged(const std::string& path, const std::vector<std::string>& more) {
     // For its errors, which name the place in the file that the operator wrote.
     auto policy = load_policy(path);
     if (!policy)
         return policy.error();
-    const auto more = drop_ins(path);
-    if (!more)
-        return more.error();
-    const auto text = merged_text(path, *more);
+    const auto text = merged_text(path, more);
     if (!text)
         return text.error();
+    if (const Status fits = check_config_size(*text); !fits)
+        return fits.error().with_context(path);
     // The text that the gate keeps must say the same; a file that changed meanwhile does not.
     auto kept = parse_policy(*text, path);
     if (!kept)
         return kept.error().with_context("the merged configuration");
     kept->warnings = std::move(policy->warnings);
+    return ConfigFile{*std::move(kept), *text, {}};
+}
+
+}  // namespace
+
+Result<ConfigFile> load_config_file(const std::string& path) {
+    const auto more = drop_ins(path);
+    if (!more)
+        return more.error();
+    auto loaded = more->empty() ? load_alone(path) : load_merged(path, *more);
+    if (!loaded)
+        return loaded;
     std::error_code ignored;
     const fs::path absolute = fs::absolute(path, ignored);
-    return ConfigFile{*std::move(kept), *text, absolute.empty() ? path : absolute.string()};
+    loaded->source = absolute.empty() ? path : absolute.string();
+    return loaded;
 }
 
 ConfigFile watching_config() {

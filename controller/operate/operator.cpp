@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "base/file.h"
+#include "base/text.h"
 #include "net/host.h"
 
 namespace sluice {
@@ -65,7 +66,7 @@ void log_change(const Operator& who, const std::string& change, const std::strin
     const std::string line =
         who.to_string() + ": " + change + (reason.empty() ? "" : " (" + reason + ')');
     ::openlog("sluicectl", LOG_PID, LOG_AUTHPRIV);
-    ::syslog(LOG_NOTICE, "%s", line.c_str());
+    ::syslog(LOG_NOTICE, "%s", printable(line).c_str());
     ::closelog();
 }
 

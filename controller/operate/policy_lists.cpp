@@ -1,6 +1,7 @@
 #include "operate/policy_lists.h"
 
 #include <algorithm>
+#include <set>
 #include <vector>
 
 namespace sluice {
@@ -48,17 +49,15 @@ Status install_lists_for_a_time(SourceRules& rules, const Policy& before, const 
         return failed("a policy with other classes cannot be taken back by itself",
                       "apply the new classes first, without --confirm; then the rest with it");
     auto entries = entries_of(before);
-    for (const Allow& allow : policy.sources.allow) {
-        const bool stands =
-            std::any_of(entries.begin(), entries.end(), [&](const RuleEntry& entry) {
-                return entry.kind == RuleKind::allow && entry.prefix == allow.prefix;
-            });
-        if (!stands)
+    std::set<Prefix> standing;
+    for (const Allow& allow : before.sources.allow)
+        standing.insert(allow.prefix);
+    for (const Allow& allow : policy.sources.allow)
+        if (!standing.contains(allow.prefix))
             entries.push_back({.prefix = allow.prefix,
                                .kind = RuleKind::allow,
                                .ttl = confirm,
                                .exempt = allow.exempt});
-    }
     return replace(rules, entries, who);
 }
 

@@ -67,15 +67,6 @@ Status set_scales(const std::vector<SourceClass>& classes, sluice_policy& shared
     return {};
 }
 
-ScaleRange scale_range(const std::vector<SourceClass>& classes) {
-    ScaleRange range;
-    for (const SourceClass& source_class : classes) {
-        range.least = std::min(range.least, source_class.scale);
-        range.most = std::max(range.most, source_class.scale);
-    }
-    return range;
-}
-
 // A CPU earns this much each tick in two accounts, one for any event and one for first ones.
 uint64_t event_tokens_per_tick(double per_second, const HostFacts& host) {
     constexpr double kNanosecondsPerSecond = 1e9;

@@ -196,6 +196,15 @@ uint32_t flushed_demand(Rate rate) {
 
 }  // namespace
 
+ScaleRange scale_range(const std::vector<SourceClass>& classes) {
+    ScaleRange range;
+    for (const SourceClass& source_class : classes) {
+        range.least = std::min(range.least, source_class.scale);
+        range.most = std::max(range.most, source_class.scale);
+    }
+    return range;
+}
+
 Result<sluice_limit> compile_limit(const TokenBucket& bucket, Dimension dimension,
                                    const ClockFacts& clock, ScaleRange scales) {
     if (const Status status = check_rate(bucket.rate, dimension, scales.least); !status)

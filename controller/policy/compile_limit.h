@@ -4,6 +4,7 @@
 #include <sluice/service.h>
 
 #include <cstdint>
+#include <vector>
 
 #include "base/result.h"
 #include "policy/policy.h"
@@ -25,6 +26,8 @@ struct ScaleRange {
     double least = 1;
     double most = 1;
 };
+
+ScaleRange scale_range(const std::vector<SourceClass>& classes);
 
 // A bucket per source or prefix. The admitted rate is never above the written one; bursts are
 // exact where one event takes longer than a few microseconds, else in the mean.

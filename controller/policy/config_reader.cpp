@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/suggest.h"
+#include "base/text.h"
 #include "policy/rule_id.h"
 
 namespace sluice {
@@ -125,13 +126,13 @@ std::optional<TableReader> Field::named_table(std::string_view subject) const {
     std::string prefix = name_ + ".";
     if (const ConfigEntry* entry = table->find("name")) {
         if (const auto* name = std::get_if<std::string>(&entry->node.value))
-            prefix = std::string(subject) + " \"" + *name + "\": ";
+            prefix = std::string(subject) + ' ' + in_quotes(*name) + ": ";
     }
     return TableReader(*table, node_->at, std::move(prefix), *problems_);
 }
 
 std::string TableReader::name_of(std::string_view key) const {
-    return prefix_ + std::string(key);
+    return prefix_ + shortened(key);
 }
 
 std::optional<Field> TableReader::take(std::string_view key) {
@@ -151,15 +152,15 @@ std::optional<Field> TableReader::require(std::string_view key, std::string_view
 
 std::optional<std::string> TableReader::require_name(std::string_view example,
                                                      std::set<std::string>& names) {
-    const std::string quoted = '"' + std::string(example) + '"';
-    const auto field = require("name", quoted);
+    const std::string shown = in_quotes(example);
+    const auto field = require("name", shown);
     if (!field)
         return std::nullopt;
-    auto name = field->string(quoted);
+    auto name = field->string(shown);
     if (!name)
         return std::nullopt;
     if (!is_valid_name(*name))
-        field->fail("is no valid name", "use 1 to 32 of a-z, 0-9 and \"-\", such as " + quoted);
+        field->fail("is no valid name", "use 1 to 32 of a-z, 0-9 and \"-\", such as " + shown);
     else if (!names.insert(*name).second)
         field->fail("stands twice", "give each one a name of its own");
     return name;
@@ -210,6 +211,7 @@ void TableReader::finish() {
                 mend += (mend.ends_with(':') ? " " : ", ") + std::string(key);
         }
         problems_->report(entry.key_at, name_of(entry.key), "unknown key", mend);
+        return;
     }
 }
 

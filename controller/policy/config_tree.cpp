@@ -3,19 +3,26 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <unordered_map>
+
+#include "base/text.h"
 
 namespace sluice {
 
 namespace {
 
 Status merge_table(ConfigTable& base, ConfigTable added, const std::string& path) {
+    std::unordered_map<std::string, size_t> places;
+    for (size_t i = 0; i < base.entries.size(); ++i)
+        places.emplace(base.entries[i].key, i);
     for (ConfigEntry& entry : added.entries) {
-        ConfigEntry* known = base.find(entry.key);
-        if (known == nullptr) {
+        const auto place = places.find(entry.key);
+        if (place == places.end()) {
             base.entries.push_back(std::move(entry));
             continue;
         }
-        const std::string name = path + entry.key;
+        ConfigEntry* known = &base.entries[place->second];
+        const std::string name = path + shortened(entry.key);
         auto* tables = std::get_if<ConfigTable>(&known->node.value);
         auto* more_tables = std::get_if<ConfigTable>(&entry.node.value);
         if (tables != nullptr && more_tables != nullptr) {
@@ -44,12 +51,6 @@ std::string Location::to_string() const {
 }
 
 const ConfigEntry* ConfigTable::find(std::string_view key) const {
-    const auto found = std::find_if(entries.begin(), entries.end(),
-                                    [&](const ConfigEntry& entry) { return entry.key == key; });
-    return found == entries.end() ? nullptr : &*found;
-}
-
-ConfigEntry* ConfigTable::find(std::string_view key) {
     const auto found = std::find_if(entries.begin(), entries.end(),
                                     [&](const ConfigEntry& entry) { return entry.key == key; });
     return found == entries.end() ? nullptr : &*found;

@@ -27,7 +27,6 @@ struct ConfigTable {
     std::vector<ConfigEntry> entries;
 
     [[nodiscard]] const ConfigEntry* find(std::string_view key) const;
-    [[nodiscard]] ConfigEntry* find(std::string_view key);
 };
 
 struct ConfigArray {

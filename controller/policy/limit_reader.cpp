@@ -12,7 +12,6 @@ namespace {
 using std::chrono::nanoseconds;
 using namespace std::chrono_literals;
 
-constexpr nanoseconds kSourceBurstSpan = 1s;
 constexpr nanoseconds kLongestWindow{SLUICE_MAX_WINDOW_NS};
 
 std::string_view rate_example(Dimension dimension) {
@@ -72,8 +71,7 @@ std::optional<StrictWindow> read_window(TableReader table) {
     return StrictWindow{*limit, *window};
 }
 
-}  // namespace
-
+// A token bucket whose burst defaults to what the rate yields in `burst_span`, at least 1.
 std::optional<TokenBucket> read_bucket(const Field& field, Dimension dimension,
                                        nanoseconds burst_span) {
     std::optional<Rate> rate;
@@ -105,12 +103,39 @@ std::optional<TokenBucket> read_bucket(const Field& field, Dimension dimension,
     return TokenBucket{*rate, *burst};
 }
 
-std::optional<Limit> read_limit(const Field& field, Rule rule) {
+// What the packet path could not compute with is refused here, where its place is known. Whether it
+// can does not depend on a clock.
+constexpr ClockFacts kAnyClock{};
+
+template <class T>
+bool compiles(const Field& field, const Result<T>& compiled) {
+    if (!compiled)
+        field.fail(compiled.error());
+    return compiled.has_value();
+}
+
+}  // namespace
+
+std::optional<Limit> read_limit(const Field& field, Rule rule, ScaleRange scales) {
     if (rule == Rule{Scope::per_source, Dimension::connections} && field.is_table()) {
-        if (auto table = field.table(""); is_window(*table))
-            return read_window(*std::move(table));
+        if (auto table = field.table(""); is_window(*table)) {
+            const auto window = read_window(*std::move(table));
+            if (!window || !compiles(field, compile_window(*window, kAnyClock, scales)))
+                return std::nullopt;
+            return *window;
+        }
     }
-    return read_bucket(field, rule.dimension, kSourceBurstSpan);
+    const auto bucket = read_bucket(field, rule.dimension, kSourceDefaultBurst);
+    if (!bucket || !compiles(field, compile_limit(*bucket, rule.dimension, kAnyClock, scales)))
+        return std::nullopt;
+    return *bucket;
+}
+
+std::optional<TokenBucket> read_budget_limit(const Field& field, Dimension dimension) {
+    const auto bucket = read_bucket(field, dimension, kBudgetDefaultBurst);
+    if (!bucket || !compiles(field, compile_budget(*bucket, dimension, kAnyClock)))
+        return std::nullopt;
+    return bucket;
 }
 
 }  // namespace sluice

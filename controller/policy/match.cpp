@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/text.h"
+
 namespace sluice {
 
 namespace {
@@ -20,7 +22,7 @@ constexpr std::string_view kHint =
     "use a match such as \"tcp/443\", \"tcp/8000-8100\", \"icmp\" or \"203.0.113.10:tcp/443\"";
 
 Error refuse(std::string_view text, std::string_view what, std::string_view hint = kHint) {
-    return make_error(ErrorCode::usage, '"' + std::string(text) + "\" " + std::string(what),
+    return make_error(ErrorCode::usage, in_quotes(text) + ' ' + std::string(what),
                       std::string(hint));
 }
 
@@ -144,10 +146,9 @@ Result<Match> parse_match(std::string_view text, bool* host_bits_cleared) {
 
     const auto destination = Prefix::parse(split->destination, host_bits_cleared);
     if (!destination)
-        return Error{
-            ErrorCode::usage,
-            "the destination of \"" + std::string(text) + "\": " + destination.error().message,
-            destination.error().hint};
+        return Error{ErrorCode::usage,
+                     "the destination of " + in_quotes(text) + ": " + destination.error().message,
+                     destination.error().hint};
     const bool ipv4 = destination->family() == Family::ipv4;
     if (match->protocol == (ipv4 ? kIcmp6 : kIcmp))
         return refuse(text, "can match nothing", "use icmp with IPv4 and icmp6 with IPv6");

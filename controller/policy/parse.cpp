@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/file.h"
+#include "base/text.h"
 #include "policy/config_reader.h"
 #include "policy/config_tree.h"
 #include "policy/rule_id.h"
@@ -22,11 +23,33 @@ constexpr uint64_t kMostSources = 1'000'000'000;
 constexpr double kLargestScale = SLUICE_MAX_SCALE;
 constexpr double kSmallestScale = 1 / kLargestScale;
 constexpr size_t kLongestInterfaceName = 15;
+constexpr std::string_view kShorten = "shorten its comments, or name wider prefixes";
 constexpr std::string_view kPrefixExample = "\"192.0.2.0/24\"";
 
 // Tables of later versions: known, so that their users learn more than "unknown key".
 constexpr std::array<std::string_view, 10> kUnavailable = {
     "redis", "fleet", "asn", "forwarder", "risk", "honeypot", "feeds", "tune", "control", "metrics",
+};
+
+// The different lengths of the prefixes of sources, each of which costs every packet a look-up.
+class SourceLengths {
+  public:
+    void take(const Field& field, const Prefix& prefix) {
+        const bool ipv4 = prefix.family() == Family::ipv4;
+        auto& lengths = ipv4 ? ipv4_ : ipv6_;
+        lengths.insert(prefix.length());
+        if (lengths.size() > SLUICE_MAX_LENGTHS)
+            field.fail("is " + std::string(ipv4 ? "IPv4" : "IPv6") + " prefix length number " +
+                           std::to_string(lengths.size()) + " among allows and classes, that of " +
+                           "single addresses included; the gate looks up " +
+                           std::to_string(SLUICE_MAX_LENGTHS) + " at most",
+                       "write some prefixes as shorter or longer ones");
+    }
+
+  private:
+    // Single addresses are always among them: those of the host itself are protected.
+    std::set<unsigned> ipv4_ = {32};
+    std::set<unsigned> ipv6_ = {128};
 };
 
 // A prefix as a string; host bits that were set become a warning.
@@ -41,8 +64,8 @@ std::optional<Prefix> read_prefix(const Field& field, std::vector<std::string>& 
         return std::nullopt;
     }
     if (host_bits_cleared)
-        warnings.push_back(field.at().to_string() + ": " + field.name() + ": \"" + *text +
-                           "\" has host bits set; taken as \"" + prefix->to_string() + '"');
+        warnings.push_back(field.at().to_string() + ": " + field.name() + ": " + in_quotes(*text) +
+                           " has host bits set; taken as \"" + prefix->to_string() + '"');
     return *prefix;
 }
 
@@ -64,18 +87,21 @@ void read_interfaces(const Field& field, std::vector<std::string>& interfaces) {
         if (!valid)
             item.fail("is no interface name", "use a name as in \"ip link\", such as \"eth0\"");
         else if (std::find(interfaces.begin(), interfaces.end(), *name) != interfaces.end())
-            item.fail('"' + *name + "\" stands twice", "remove one");
+            item.fail(in_quotes(*name) + " stands twice", "remove one");
+        if (interfaces.size() == SLUICE_MAX_INTERFACES) {
+            field.fail("has too many interfaces",
+                       "use at most " + std::to_string(SLUICE_MAX_INTERFACES));
+            return;
+        }
         interfaces.push_back(*name);
     }
-    if (interfaces.size() > SLUICE_MAX_INTERFACES)
-        field.fail("has too many interfaces",
-                   "use at most " + std::to_string(SLUICE_MAX_INTERFACES));
 }
 
-void read_allow(const Field& field, Policy& policy) {
+void read_allow(const Field& field, Policy& policy, SourceLengths& lengths) {
     const auto items = field.items("[\"192.0.2.0/24\"]");
     if (!items)
         return;
+    std::map<Prefix, bool> exempt_by_prefix;
     for (const Field& item : *items) {
         std::optional<Prefix> prefix;
         bool exempt = false;
@@ -91,17 +117,16 @@ void read_allow(const Field& field, Policy& policy) {
         }
         if (!prefix)
             continue;
-        auto& allowed = policy.sources.allow;
-        const auto same = std::find_if(allowed.begin(), allowed.end(),
-                                       [&](const Allow& allow) { return allow.prefix == *prefix; });
-        if (same != allowed.end()) {
-            if (same->exempt != exempt)
+        const auto [same, added] = exempt_by_prefix.emplace(*prefix, exempt);
+        if (!added) {
+            if (same->second != exempt)
                 item.fail('"' + prefix->to_string() + "\" stands twice, once exempt and once not",
                           "remove one");
             warn_duplicate(item, *prefix, policy.warnings);
             continue;
         }
-        allowed.push_back({*prefix, exempt});
+        lengths.take(item, *prefix);
+        policy.sources.allow.push_back({*prefix, exempt});
     }
 }
 
@@ -110,10 +135,10 @@ Result<TableFull> parse_table_full(std::string_view text) {
         return TableFull::evict;
     if (text == "share")
         return TableFull::share;
-    return failed('"' + std::string(text) + "\" is unknown", "use \"evict\" or \"share\"");
+    return failed(in_quotes(text) + " is unknown", "use \"evict\" or \"share\"");
 }
 
-void read_sources(const Field& field, Policy& policy) {
+void read_sources(const Field& field, Policy& policy, SourceLengths& lengths) {
     auto table = field.table("[sources]");
     if (!table)
         return;
@@ -125,14 +150,14 @@ void read_sources(const Field& field, Policy& policy) {
     if (const auto length = table->take("ipv6_prefix"))
         sources.ipv6_prefix = static_cast<unsigned>(length->integer(1, 128).value_or(64));
     if (const auto allow = table->take("allow"))
-        read_allow(*allow, policy);
+        read_allow(*allow, policy, lengths);
     if (const auto choice = table->take("on_table_full"))
         sources.on_table_full =
             choice->parsed(parse_table_full, "\"evict\"").value_or(sources.on_table_full);
     table->finish();
 }
 
-void read_classes(const std::vector<Field>& tables, Policy& policy) {
+void read_classes(const std::vector<Field>& tables, Policy& policy, SourceLengths& lengths) {
     std::set<std::string> names;
     std::map<Prefix, std::string> owners;
     for (const Field& field : tables) {
@@ -159,15 +184,18 @@ void read_classes(const std::vector<Field>& tables, Policy& policy) {
                     warn_duplicate(item, *prefix, policy.warnings);
                     continue;
                 }
+                lengths.take(item, *prefix);
                 source_class.prefixes.push_back(*prefix);
             }
         }
         if (const auto scale = table->require("scale", "0.5"))
             source_class.scale = scale->number(kSmallestScale, kLargestScale).value_or(1.0);
         table->finish();
-        if (policy.classes.size() == SLUICE_MAX_CLASSES)
+        if (policy.classes.size() == SLUICE_MAX_CLASSES) {
             field.fail("is one class too many",
                        "use at most " + std::to_string(SLUICE_MAX_CLASSES));
+            return;
+        }
         policy.classes.push_back(std::move(source_class));
     }
 }
@@ -188,6 +216,7 @@ void read_events(const Field& field, Policy& policy) {
 Result<Policy> read_policy(const ConfigTable& config, std::string_view file_name) {
     Problems problems;
     TableReader root(config, Location{std::string(file_name), 1, 1}, "", problems);
+    SourceLengths lengths;
     Policy policy;
     if (const auto mode = root.take("mode"))
         policy.mode = mode->parsed(parse_mode, "\"observe\"").value_or(policy.mode);
@@ -196,9 +225,11 @@ Result<Policy> read_policy(const ConfigTable& config, std::string_view file_name
     if (const auto xdp_mode = root.take("xdp_mode"))
         policy.xdp_mode = xdp_mode->parsed(parse_xdp_mode, "\"auto\"").value_or(policy.xdp_mode);
     if (const auto sources = root.take("sources"))
-        read_sources(*sources, policy);
-    read_services(root.take_tables("service"), policy);
-    read_classes(root.take_tables("class"), policy);
+        read_sources(*sources, policy, lengths);
+    const auto services = root.take_tables("service");
+    // First, because the limits of services must hold under every scale.
+    read_classes(root.take_tables("class"), policy, lengths);
+    read_services(services, policy);
     if (const auto events = root.take("events"))
         read_events(*events, policy);
     for (const std::string_view key : kUnavailable)
@@ -210,13 +241,25 @@ Result<Policy> read_policy(const ConfigTable& config, std::string_view file_name
 }
 
 Result<ConfigTable> read_config(const std::string& path) {
-    const auto text = read_file(path);
+    const auto text = read_config_text(path);
     if (!text)
         return text.error();
     return read_toml(*text, path);
 }
 
 }  // namespace
+
+Result<std::string> read_config_text(const std::string& path) {
+    return read_input_file(path, {.most_bytes = kLongestConfig, .mend = kShorten});
+}
+
+Status check_config_size(std::string_view text) {
+    if (text.size() <= kLongestConfig)
+        return {};
+    return failed("the policy's text has " + std::to_string(text.size()) +
+                      " bytes; the gate keeps " + std::to_string(kLongestConfig),
+                  std::string(kShorten));
+}
 
 Result<Policy> parse_policy(std::string_view toml_text, std::string_view file_name) {
     const auto config = read_toml(toml_text, file_name);

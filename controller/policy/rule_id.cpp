@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/text.h"
+
 namespace sluice {
 
 namespace {
@@ -29,7 +31,7 @@ Result<E> value_of(const Names<N>& names, std::string_view what, std::string_vie
     std::string hint = "use one of:";
     for (const std::string_view name : names)
         hint += ' ' + std::string(name);
-    return make_error(ErrorCode::usage, '"' + std::string(text) + "\" is not " + std::string(what),
+    return make_error(ErrorCode::usage, in_quotes(text) + " is not " + std::string(what),
                       std::move(hint));
 }
 
@@ -70,7 +72,7 @@ std::string format_rule(Rule rule) {
 Result<Rule> parse_rule(std::string_view text) {
     const size_t dot = text.find('.');
     if (dot == std::string_view::npos)
-        return make_error(ErrorCode::usage, '"' + std::string(text) + "\" is not a rule",
+        return make_error(ErrorCode::usage, in_quotes(text) + " is not a rule",
                           "use SCOPE.DIMENSION such as \"per_source.connections\"");
     const auto scope = parse_scope(text.substr(0, dot));
     if (!scope)
@@ -88,11 +90,11 @@ std::string format_rule_id(const RuleId& id) {
 Result<RuleId> parse_rule_id(std::string_view text) {
     const size_t dot = text.find('.');
     if (dot == std::string_view::npos || !is_valid_name(text.substr(0, dot)))
-        return make_error(ErrorCode::usage, '"' + std::string(text) + "\" is not a rule id",
+        return make_error(ErrorCode::usage, in_quotes(text) + " is not a rule id",
                           "use SERVICE.SCOPE.DIMENSION such as \"login.per_source.connections\"");
     const auto rule = parse_rule(text.substr(dot + 1));
     if (!rule)
-        return rule.error().with_context(text);
+        return rule.error().with_context(shortened(text));
     return RuleId{std::string(text.substr(0, dot)), *rule};
 }
 

@@ -4,9 +4,11 @@
 #include <set>
 #include <tuple>
 
+#include "base/text.h"
 #include "policy/limit_reader.h"
 #include "policy/match.h"
 #include "policy/rule_id.h"
+#include "policy/service_table.h"
 #include "sluice/limits.h"
 
 namespace sluice {
@@ -16,7 +18,6 @@ namespace {
 using std::chrono::nanoseconds;
 using namespace std::chrono_literals;
 
-constexpr nanoseconds kBudgetBurstSpan = 50ms;
 constexpr std::string_view kOther = "other";
 constexpr std::string_view kReserved = "bans";  // Rule ids of bans start with it.
 constexpr std::string_view kMatchExample = "[\"tcp/443\"]";
@@ -28,12 +29,12 @@ struct PlacedMatch {
     Field field;
 };
 
-void read_limits(TableReader& table, Scope scope, Limits& limits) {
+void read_limits(TableReader& table, Scope scope, ScaleRange scales, Limits& limits) {
     for (const Dimension dimension : kDimensions) {
         const auto field = table.take(dimension_name(dimension));
         if (!field)
             continue;
-        if (const auto limit = read_limit(*field, Rule{scope, dimension}))
+        if (const auto limit = read_limit(*field, Rule{scope, dimension}, scales))
             limits.emplace(dimension, *limit);
     }
 }
@@ -42,7 +43,7 @@ std::optional<Jail> read_jail(const Field& on_excess) {
     constexpr std::string_view kExample = "\"police\" or { jail = \"30s\", spoofable = false }";
     if (on_excess.is_string()) {
         if (*on_excess.string(kExample) != "police")
-            on_excess.fail('"' + *on_excess.string(kExample) + "\" is unknown",
+            on_excess.fail(in_quotes(*on_excess.string(kExample)) + " is unknown",
                            "use " + std::string(kExample));
         return std::nullopt;
     }
@@ -62,11 +63,11 @@ std::optional<Jail> read_jail(const Field& on_excess) {
     return jail;
 }
 
-void read_per_source(const Field& field, Service& service) {
+void read_per_source(const Field& field, ScaleRange scales, Service& service) {
     auto table = field.table("[service.per_source]");
     if (!table)
         return;
-    read_limits(*table, Scope::per_source, service.per_source);
+    read_limits(*table, Scope::per_source, scales, service.per_source);
     if (const auto on_excess = table->take("on_excess")) {
         service.jail = read_jail(*on_excess);
         if (service.jail && service.per_source.empty())
@@ -87,13 +88,14 @@ void read_prefix_length(TableReader& table, std::string_view key, unsigned most,
                    "use at most " + std::to_string(source));
 }
 
-void read_per_prefix(const Field& field, const Sources& sources, Service& service) {
+void read_per_prefix(const Field& field, const Sources& sources, ScaleRange scales,
+                     Service& service) {
     auto table = field.table("[service.per_prefix]");
     if (!table)
         return;
     read_prefix_length(*table, "ipv4", 32, sources.ipv4_prefix, service.prefix_ipv4);
     read_prefix_length(*table, "ipv6", 128, sources.ipv6_prefix, service.prefix_ipv6);
-    read_limits(*table, Scope::per_prefix, service.per_prefix);
+    read_limits(*table, Scope::per_prefix, scales, service.per_prefix);
     table->finish();
 }
 
@@ -111,7 +113,7 @@ void read_budget(const Field& field, Service& service) {
         const auto limit = table->take(dimension_name(dimension));
         if (!limit)
             continue;
-        if (const auto bucket = read_bucket(*limit, dimension, kBudgetBurstSpan))
+        if (const auto bucket = read_budget_limit(*limit, dimension))
             service.budget.emplace(dimension, *bucket);
     }
     read_unavailable_switch(*table, "shared");
@@ -175,46 +177,119 @@ void read_matches(const Field& field, size_t index, Service& service, std::vecto
             continue;
         }
         if (host_bits_cleared)
-            warnings.push_back(item.at().to_string() + ": " + item.name() + ": \"" + *text +
-                               "\" has host bits set; taken as \"" + format_match(*match) + '"');
+            warnings.push_back(item.at().to_string() + ": " + item.name() + ": " +
+                               in_quotes(*text) + " has host bits set; taken as \"" +
+                               format_match(*match) + '"');
         service.matches.push_back(*match);
         all.push_back({index, *match, item});
     }
 }
 
-// Which service gets a packet must never depend on the order in the file.
-void check_ties(std::vector<PlacedMatch>& all, const std::vector<Service>& services) {
-    const auto first_port = [](const Match& m) { return m.ports ? m.ports->first : 0; };
-    const auto last_port = [](const Match& m) { return m.ports ? m.ports->second : 0; };
-    const auto group = [&](const Match& m) {
-        return std::tuple(m.protocol, last_port(m) - first_port(m));
-    };
-    std::stable_sort(all.begin(), all.end(), [&](const PlacedMatch& a, const PlacedMatch& b) {
-        return std::tuple(group(a.match), first_port(a.match)) <
-               std::tuple(group(b.match), first_port(b.match));
-    });
-    for (auto a = all.begin(); a != all.end(); ++a) {
-        for (auto b = a + 1; b != all.end() && group(a->match) == group(b->match) &&
-                             first_port(b->match) <= last_port(a->match);
-             ++b) {
-            const PlacedMatch& earlier = a->service <= b->service ? *a : *b;
-            const PlacedMatch& later = a->service <= b->service ? *b : *a;
-            const std::string text = '"' + format_match(later.match) + '"';
-            if (a->service == b->service) {
-                if (a->match == b->match)
-                    later.field.fail(text + " stands twice", "remove one");
-            } else if (is_tie(a->match, b->match)) {
-                later.field.fail(text + " ties with \"" + format_match(earlier.match) +
-                                     "\" of service \"" + services[earlier.service].name + '"',
-                                 "make one of them more specific, or remove it");
-            }
+// A match among those that it could tie with: of the same protocol, destination and width.
+struct Rival {
+    uint8_t protocol;
+    unsigned width;
+    Prefix destination;
+    unsigned first_port;
+    const PlacedMatch* placed;
+
+    // Equal matches of one service stand side by side.
+    [[nodiscard]] auto order() const {
+        return std::tuple(protocol, width, destination, first_port, placed->service,
+                          placed->match.destination.has_value());
+    }
+};
+
+// No destination is as unspecific as 0.0.0.0/0 and as ::/0, which share no packet with each other.
+std::vector<Rival> rivals_of(const std::vector<PlacedMatch>& all) {
+    const Prefix any_ipv4 = *Prefix::make(IpAddress::from_ipv4(0), 0);
+    const Prefix any_ipv6 = *Prefix::make(IpAddress::from_bytes({}), 0);
+    std::vector<Rival> rivals;
+    for (const PlacedMatch& placed : all) {
+        const Match& match = placed.match;
+        const auto [first, last] = match.ports.value_or(std::pair<uint16_t, uint16_t>());
+        const auto add = [&, first = first, last = last](const Prefix& destination) {
+            const auto width = static_cast<unsigned>(last - first);
+            rivals.push_back({match.protocol, width, destination, first, &placed});
+        };
+        if (match.destination) {
+            add(*match.destination);
+        } else {
+            add(any_ipv4);
+            add(any_ipv6);
         }
     }
+    std::stable_sort(rivals.begin(), rivals.end(),
+                     [](const Rival& a, const Rival& b) { return a.order() < b.order(); });
+    return rivals;
+}
+
+void fail_tie(const PlacedMatch& a, const PlacedMatch& b, const std::vector<Service>& services) {
+    const PlacedMatch& earlier = a.service <= b.service ? a : b;
+    const PlacedMatch& later = a.service <= b.service ? b : a;
+    later.field.fail('"' + format_match(later.match) + "\" ties with \"" +
+                         format_match(earlier.match) + "\" of service " +
+                         in_quotes(services[earlier.service].name),
+                     "make one of them more specific, or remove it");
+}
+
+// Which service gets a packet must never depend on the order in the file. All of a group are of one
+// width, so that of those in front the last one reaches furthest: it and the last one of another
+// service are all that need comparing.
+void check_ties(const std::vector<PlacedMatch>& all, const std::vector<Service>& services) {
+    const Rival* previous = nullptr;
+    const Rival* of_another = nullptr;  // the last one whose service is not that of `previous`
+    const std::vector<Rival> rivals = rivals_of(all);
+    for (const Rival& rival : rivals) {
+        if (previous != nullptr && previous->placed->service != rival.placed->service)
+            of_another = previous;
+        if (of_another != nullptr && is_tie(of_another->placed->match, rival.placed->match))
+            fail_tie(*of_another->placed, *rival.placed, services);
+        if (previous != nullptr && previous->placed != rival.placed &&
+            previous->placed->service == rival.placed->service &&
+            previous->placed->match == rival.placed->match)
+            rival.placed->field.fail('"' + format_match(rival.placed->match) + "\" stands twice",
+                                     "remove one");
+        previous = &rival;
+    }
+}
+
+void check_destinations(const std::vector<PlacedMatch>& all) {
+    std::set<Prefix> destinations;
+    std::set<unsigned> lengths;  // those of IPv4 are others than those of IPv6
+    for (const PlacedMatch& placed : all) {
+        if (!placed.match.destination)
+            continue;
+        const Prefix& destination = *placed.match.destination;
+        constexpr unsigned kIpv4Start = 96;  // of 128 bits
+        destinations.insert(destination);
+        lengths.insert(destination.length() +
+                       (destination.family() == Family::ipv4 ? kIpv4Start : 0));
+        if (destinations.size() > SLUICE_MAX_DESTINATIONS)
+            placed.field.fail("is destination number " + std::to_string(destinations.size()) +
+                                  "; the gate holds " + std::to_string(SLUICE_MAX_DESTINATIONS),
+                              "match on prefixes instead of single addresses");
+        if (lengths.size() > SLUICE_MAX_LENGTHS)
+            placed.field.fail("is destination prefix length number " +
+                                  std::to_string(lengths.size()) + "; the gate looks up " +
+                                  std::to_string(SLUICE_MAX_LENGTHS) + " at most",
+                              "use a length that other destinations have");
+    }
+}
+
+// What only shows when all of it is put together.
+void check_table(const Field& first, const std::vector<Service>& services) {
+    ServiceIds ids;
+    for (const Service& service : services)
+        ids.emplace(service.name, static_cast<uint32_t>(ids.size() + 1));
+    if (const auto table = compile_services(services, ids); !table)
+        first.fail(table.error());
 }
 
 class ServicesReader {
   public:
-    explicit ServicesReader(Policy& policy) : policy_(policy) {}
+    explicit ServicesReader(Policy& policy)
+        : policy_(policy), scales_(scale_range(policy.classes)) {}
 
     void read(const Field& field) {
         auto table = field.named_table("service");
@@ -235,9 +310,9 @@ class ServicesReader {
         if (const auto exempt = table->take("reply_exempt"))
             service.reply_exempt = exempt->boolean().value_or(true);
         if (const auto limits = table->take("per_source"))
-            read_per_source(*limits, service);
+            read_per_source(*limits, scales_, service);
         if (const auto limits = table->take("per_prefix"))
-            read_per_prefix(*limits, policy_.sources, service);
+            read_per_prefix(*limits, policy_.sources, scales_, service);
         if (const auto limits = table->take("budget"))
             read_budget(*limits, service);
         if (const auto modes = table->take("modes"))
@@ -247,7 +322,11 @@ class ServicesReader {
         policy_.services.push_back(std::move(service));
     }
 
-    void finish() { check_ties(matches_, policy_.services); }
+    void finish(const Field& first) {
+        check_ties(matches_, policy_.services);
+        check_destinations(matches_);
+        check_table(first, policy_.services);
+    }
 
   private:
     void read_match(TableReader& table, Service& service) {
@@ -261,6 +340,7 @@ class ServicesReader {
     }
 
     Policy& policy_;
+    ScaleRange scales_;
     std::set<std::string> names_;
     std::vector<PlacedMatch> matches_;
 };
@@ -271,7 +351,8 @@ void read_services(const std::vector<Field>& tables, Policy& policy) {
     ServicesReader reader(policy);
     for (const Field& table : tables)
         reader.read(table);
-    reader.finish();
+    if (!tables.empty())
+        reader.finish(tables.front());
 }
 
 }  // namespace sluice

@@ -167,11 +167,30 @@ class Compiler {
         descend(0, nothing, visit);
     }
 
+    // The narrowest range of a step has it. Narrowest first, each step is painted once, however
+    // many ranges overlap there.
+    static void paint(const std::vector<Range>& widest_first, std::vector<uint16_t>& row) {
+        std::vector<uint32_t> next_free(row.size() + 1);  // at or behind a step; a chain of hints
+        std::iota(next_free.begin(), next_free.end(), 0U);
+        const auto free_from = [&](uint32_t step) {
+            while (next_free[step] != step) {
+                next_free[step] = next_free[next_free[step]];
+                step = next_free[step];
+            }
+            return step;
+        };
+        for (auto range = widest_first.rbegin(); range != widest_first.rend(); ++range)
+            for (uint32_t step = free_from(range->first); step < range->end;
+                 step = free_from(step)) {
+                row[step] = range->service;
+                next_free[step] = step + 1;
+            }
+    }
+
     template <class Visit>
     void descend(size_t index, const std::vector<uint16_t>& above, const Visit& visit) const {
         std::vector<uint16_t> row = above;
-        for (const Range& range : groups_[index].own)
-            std::fill(row.begin() + range.first, row.begin() + range.end, range.service);
+        paint(groups_[index].own, row);
         visit(index, row, above);
         for (const size_t child : groups_[index].children)
             descend(child, row, visit);
@@ -184,12 +203,15 @@ class Compiler {
         uint32_t next = 1;
         for_each_row([&](size_t index, const auto& row, const auto& above) {
             std::unordered_map<uint64_t, uint32_t> split;
-            std::vector<bool> seen(starts_.size());
-            for (const Range& range : groups_[index].own)
-                for (uint32_t step = range.first; step < range.end; ++step) {
-                    if (seen[step] || row[step] == above[step])
+            std::vector<Range> ranges = groups_[index].own;
+            std::sort(ranges.begin(), ranges.end(),
+                      [](const Range& a, const Range& b) { return a.first < b.first; });
+            uint32_t next_step = 0;  // ranges overlap; each step is looked at once
+            for (const Range& range : ranges)
+                for (uint32_t step = std::max(range.first, next_step); step < range.end; ++step) {
+                    next_step = step + 1;
+                    if (row[step] == above[step])
                         continue;
-                    seen[step] = true;
                     const uint64_t key = uint64_t{step_class_[step]} << 16 | row[step];
                     const auto [entry, added] = split.try_emplace(key, next);
                     next += added ? 1 : 0;

@@ -29,8 +29,8 @@ struct DestinationGroup {
 };
 
 // The service of a packet is cells[group × classes + selector_class[selector]], where the group is
-// that of the longest destination prefix, else 0. Where no destinations are named a selector's class
-// is its service.
+// that of the longest destination prefix, else 0. Where no destinations are named a selector's
+// class is its service.
 struct ServiceTable {
     uint32_t classes = 1;
     uint32_t groups = 1;

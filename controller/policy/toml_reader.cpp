@@ -19,6 +19,7 @@
 #include <algorithm>
 
 #include "policy/config_tree.h"
+#include "policy/toml_guard.h"
 
 namespace sluice {
 
@@ -81,6 +82,8 @@ ConfigTable convert_table(const toml::table& table, std::string_view file) {
 }  // namespace
 
 Result<ConfigTable> read_toml(std::string_view text, std::string_view file_name) {
+    if (const Status bounded = check_key_parts(text, file_name); !bounded)
+        return bounded.error();
     const toml::parse_result parsed = toml::parse(text, file_name);
     if (!parsed)
         return failed(location(parsed.error().source(), file_name).to_string() + ": " +

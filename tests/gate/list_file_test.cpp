@@ -167,6 +167,18 @@ TEST(ListFileTest, FormatsHaveNames) {
     EXPECT_EQ(unknown.error().code, ErrorCode::usage);
 }
 
+TEST(ListFileTest, ALongLineIsNotRepeatedWhole) {
+    EXPECT_LT(refusal(std::string(1'000'000, 'x')).size(), 400U);
+    EXPECT_LT(refusal('{' + std::string(1'000'000, 'x')).size(), 400U);
+    EXPECT_LT(refusal('<' + std::string(1'000'000, 'x')).size(), 400U);
+}
+
+TEST(ListFileTest, DevicesAreNoLists) {
+    const auto zero = read_list_file("/dev/zero", ListFormat::automatic);
+    ASSERT_FALSE(zero);
+    EXPECT_NE(zero.error().message.find("is a device"), std::string::npos);
+}
+
 TEST(ListFileTest, FilesAreNamedInErrors) {
     const auto missing = read_list_file("/nonexistent/list", ListFormat::automatic);
     ASSERT_FALSE(missing);

@@ -108,6 +108,35 @@ TEST_F(SourceBulkTest, AnImportSaysWhatBecameOfEachEntry) {
     EXPECT_EQ(rules_->list(RuleKind::ban, "feed").value().rules.at(0).reason, "list");
 }
 
+TEST_F(SourceBulkTest, ARehearsalCountsAndChangesNothing) {
+    ASSERT_TRUE(rules_->allow(prefix("198.51.100.0/24"), {}));
+    const std::vector<RuleEntry> entries = {{.prefix = prefix("192.0.2.0/24")},
+                                            {.prefix = prefix("198.51.100.7")},
+                                            {.prefix = prefix("0.0.0.0/0")}};
+    const auto rehearsed = rules_->import("feed", entries, {.rehearse = true});
+    ASSERT_TRUE(rehearsed);
+    EXPECT_EQ(rehearsed->added, 1U);
+    EXPECT_EQ(rehearsed->allowed, 1U);
+    EXPECT_EQ(rehearsed->too_wide, 1U);
+    EXPECT_FALSE(banned("192.0.2.1"));
+    EXPECT_FALSE(rules_->knows_list("feed").value());
+
+    ASSERT_TRUE(rules_->import("feed", entries, {}));
+    EXPECT_EQ(rules_->import("feed", entries, {.rehearse = true})->unchanged, 1U);
+    EXPECT_EQ(rules_->import("feed", entries, {.forced = true, .rehearse = true})->changed, 1U);
+    EXPECT_FALSE(banned("203.0.113.1"));
+}
+
+TEST_F(SourceBulkTest, AnEmptyListIsKnown) {
+    EXPECT_FALSE(rules_->knows_list("feed").value());
+    EXPECT_FALSE(rules_->knows_list("").value());
+    EXPECT_TRUE(rules_->knows_list(kOperatorList).value());
+    ASSERT_TRUE(rules_->ban(prefix("192.0.2.1"), {.list = "feed"}));
+    EXPECT_EQ(rules_->flush("feed").value(), 1U);
+    EXPECT_TRUE(rules_->knows_list("feed").value());
+    EXPECT_EQ(rules_->flush("feed").value(), 0U);
+}
+
 TEST_F(SourceBulkTest, AHundredThousandAreQuick) {
     auto sizes = small_sizes();
     sizes.ban4_lines = 1U << 16;

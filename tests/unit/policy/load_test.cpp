@@ -1,5 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <chrono>
 
 #include "policy/parse.h"
 #include "temp_folder.h"
@@ -91,6 +94,40 @@ TEST(LoadPolicy, SaysWhichFileCannotBeRead) {
     const auto no_file = load_policy(folder.path());
     ASSERT_FALSE(no_file);
     EXPECT_THAT(no_file.error().message, HasSubstr("Is a directory"));
+}
+
+TEST(LoadPolicy, TakesRegularFilesOfASizeThatAGateCanKeep) {
+    const TempFolder folder;
+    const auto path = folder.write("sluice.toml", '#' + std::string(kLongestConfig, 'x'));
+    EXPECT_THAT(load_policy(path).error().message, HasSubstr("has more than 1048572 bytes"));
+    folder.write("sluice.toml", '#' + std::string(kLongestConfig - 1, 'x'));
+    EXPECT_TRUE(load_policy(path));
+    EXPECT_THAT(load_policy("/dev/zero").error().message, HasSubstr("/dev/zero: is a device"));
+
+    folder.write("conf.d/10.toml", "mode = 'observe'\n");
+    std::filesystem::create_symlink("/dev/zero", folder.path() + "/conf.d/20.toml");
+    EXPECT_THAT(load_policy(path).error().message, HasSubstr("20.toml: is a device"));
+    std::filesystem::remove(folder.path() + "/conf.d/20.toml");
+    ASSERT_EQ(::mkfifo((folder.path() + "/conf.d/30.toml").c_str(), 0600), 0);
+    EXPECT_THAT(load_policy(path).error().message, HasSubstr("30.toml: is a pipe"));
+}
+
+// Whatever grows with the square of these would take minutes.
+TEST(LoadPolicy, LargeConfigurationsTakeNoLongTime) {
+    std::string text = "[sources]\nallow = [";
+    for (unsigned i = 0; i < 20'000; ++i)
+        text += "'10.1." + std::to_string(i / 256) + '.' + std::to_string(i % 256) + "', ";
+    text += "]\n[[service]]\nname = 'a'\nmatch = [";
+    for (unsigned i = 0; i < 4000; ++i)
+        text += "'10.0." + std::to_string(i / 256) + '.' + std::to_string(i % 256) + ":tcp/80', ";
+    // Ranges that all overlap.
+    for (unsigned i = 1; i < 10'000; ++i)
+        text += "'udp/" + std::to_string(i) + '-' + std::to_string(i + 25'000) + "', ";
+    text += "]\n";
+    const auto start = std::chrono::steady_clock::now();
+    const auto policy = parse_policy(text, "sluice.toml");
+    ASSERT_TRUE(policy) << policy.error().message;
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
 }
 
 }  // namespace

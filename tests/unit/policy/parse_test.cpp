@@ -175,9 +175,9 @@ INSTANTIATE_TEST_SUITE_P(
         BurstCase{
             "per_source", "bytes = '100Mbit/s'", Dimension::bytes, {{12'500'000, 1s}, 12'500'000}},
         BurstCase{"per_source",
-                  "bytes = { rate = '1MB/s', burst = '64KiB' }",
+                  "bytes = { rate = '1MB/s', burst = '128KiB' }",
                   Dimension::bytes,
-                  {{1'000'000, 1s}, 65'536}},
+                  {{1'000'000, 1s}, 131'072}},
         BurstCase{"per_source",
                   "bytes = { rate = '1MB/s', burst = 70000 }",
                   Dimension::bytes,

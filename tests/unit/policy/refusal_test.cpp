@@ -388,6 +388,121 @@ INSTANTIATE_TEST_SUITE_P(
                    "4:11: service \"login\": schedule: not available in this version; remove "
                    "it")));
 
+INSTANTIATE_TEST_SUITE_P(
+    WhatThePacketPathCannotHold, Refusals,
+    testing::Values(
+        in_service("[service.per_source]\nbytes = { rate = '1MB/s', burst = 65549 }",
+                   "5:9: service \"login\": per_source.bytes: a burst of 65549 bytes is less than "
+                   "the largest packet; use a burst of at least 65550 bytes"),
+        in_service("[service.per_source]\nbytes = { rate = '1MB/s', burst = '70kB' }\n"
+                   "[[class]]\nname = 'a'\nprefixes = ['192.0.2.0/24']\nscale = 0.5",
+                   "5:9: service \"login\": per_source.bytes: a burst of 70000 bytes is less than "
+                   "the largest packet under the smallest scale of a class; use a burst of at "
+                   "least 131100 bytes"),
+        in_service("[service.per_source]\nconnections = { limit = 40000, window = '1m' }\n"
+                   "[[class]]\nname = 'a'\nprefixes = ['192.0.2.0/24']\nscale = 2",
+                   "5:15: service \"login\": per_source.connections: a limit of 40000 in a "
+                   "window, times the largest scale of a class, is above 65535; use at most "
+                   "32767")));
+
+// A list of `count` values, each made from its number.
+template <class Make>
+std::string list_of(unsigned count, const Make& make) {
+    std::string list;
+    for (unsigned i = 0; i < count; ++i)
+        list += (list.empty() ? "['" : ", '") + make(i) + '\'';
+    return list + ']';
+}
+
+std::string address(unsigned number) {
+    return "10.0." + std::to_string(number / 256) + '.' + std::to_string(number % 256);
+}
+
+std::string refusal(const std::string& text) {
+    const auto policy = parse_policy(text, "sluice.toml");
+    return policy ? "" : policy.error().message;
+}
+
+TEST(Refusal, OneLengthOfSourcesTooManyHasAPlace) {
+    const auto allows = [](unsigned lengths) {
+        return "[sources]\nallow = " +
+               list_of(lengths, [](unsigned i) { return "2001:db8::/" + std::to_string(60 + i); });
+    };
+    EXPECT_EQ(refusal(allows(31)), "");  // and that of single addresses
+    EXPECT_THAT(refusal(allows(32)),
+                testing::MatchesRegex("sluice.toml:2:[0-9]+: sources.allow.32.: is IPv6 prefix "
+                                      "length number 33 .*"));
+    // Classes count with them.
+    EXPECT_THAT(
+        refusal(allows(31) + "\n[[class]]\nname = 'a'\nprefixes = ['2001:db8::/48']\nscale = 1"),
+        testing::HasSubstr(":5:13: class \"a\": prefixes[1]: is IPv6 prefix length"));
+}
+
+TEST(Refusal, OneDestinationTooManyHasAPlace) {
+    const auto matches = [](unsigned count) {
+        return "[[service]]\nname = 'a'\nmatch = " +
+               list_of(count, [](unsigned i) { return address(i) + ":tcp/80"; });
+    };
+    EXPECT_EQ(refusal(matches(4096)), "");
+    EXPECT_THAT(refusal(matches(4097)),
+                testing::MatchesRegex("sluice.toml:3:[0-9]+: service \"a\": match.4097.: is "
+                                      "destination number 4097; the gate holds 4096; .*"));
+}
+
+TEST(Refusal, TooManyCellsHaveAPlace) {
+    std::string text;
+    for (unsigned i = 0; i < 600; ++i)
+        text += "[[service]]\nname = 's" + std::to_string(i) + "'\nmatch = ['" + address(i) +
+                ":tcp/" + std::to_string(i + 1) + "']\n";
+    EXPECT_THAT(refusal(text), testing::MatchesRegex("sluice.toml:1:.*cells; the gate holds.*"));
+}
+
+TEST(Refusal, TiesAreFoundAmongRangesOfAnyService) {
+    const auto tie = [](const std::string& first, const std::string& second) {
+        return refusal("[[service]]\nname = 'a'\nmatch = [" + first +
+                       "]\n[[service]]\nname = 'b'\nmatch = [" + second + ']');
+    };
+    EXPECT_THAT(tie("'tcp/1-100', 'tcp/90-189'", "'tcp/120-219'"),
+                testing::HasSubstr("\"tcp/120-219\" ties with \"tcp/90-189\""));
+    EXPECT_THAT(tie("'tcp/1-100'", "'tcp/101-200', 'tcp/100-199'"),
+                testing::HasSubstr("match[2]: \"tcp/100-199\" ties with \"tcp/1-100\""));
+    EXPECT_THAT(tie("'tcp/80'", "'[::/0]:tcp/80'"), testing::HasSubstr("ties with"));
+    EXPECT_THAT(tie("'0.0.0.0/0:icmp'", "'icmp'"), testing::HasSubstr("ties with"));
+    EXPECT_EQ(tie("'0.0.0.0/0:tcp/80'", "'[::/0]:tcp/80'"), "");
+    EXPECT_EQ(tie("'tcp/80', '0.0.0.0/0:tcp/80'", "'192.0.2.0/24:tcp/80'"), "");
+    EXPECT_EQ(tie("'tcp/1-100'", "'tcp/101-200'"), "");
+    EXPECT_THAT(refusal("[[service]]\nname = 'a'\n"
+                        "match = ['tcp/80', '0.0.0.0/0:tcp/80', 'tcp/80']"),
+                testing::HasSubstr("match[3]: \"tcp/80\" stands twice"));
+}
+
+TEST(Refusal, DeepKeysAreRefusedBeforeTheyAreFollowed) {
+    std::string deep;
+    for (int i = 0; i < 200'000; ++i)
+        deep += "a.";
+    for (const std::string& text :
+         {deep + "b = 1", '[' + deep + "b]", "[[" + deep + "b]]", "a = { " + deep + "b = 1 }",
+          "a = \"\"\"x\"\"\"\"\nb = { x = '''y'''', " + deep + "b = 1 }",
+          std::string("a.'b'.\"c.d\" . e.f.g.h.i.j = 1"), "# it's\n" + deep + "b = 1"})
+        EXPECT_THAT(refusal(text), testing::HasSubstr("a key of more than 8 parts")) << text.size();
+    EXPECT_THAT(refusal("\n  " + deep + "b = 1"), testing::StartsWith("sluice.toml:2:18: "));
+    // Dots elsewhere are none of a key.
+    EXPECT_EQ(refusal("# ..........................\nmode = \"observe\" # a.b.c.d.e.f.g.h.i.j\n"
+                      "[sources]\nallow = ['1.1.1.1', \"2.2.2.2\",\n '3.3.3.3', '4.4.4.4']"),
+              "");
+    EXPECT_THAT(refusal("a.b.c.d.e.f.g.h = 1"),
+                testing::StartsWith("sluice.toml:1:1: a: unknown key"));
+}
+
+TEST(Refusal, LongValuesAndKeysAreNotRepeatedWhole) {
+    const std::string lots(100'000, 'x');
+    for (const std::string& text :
+         {"mode = '" + lots + "'", lots + " = 1", "[[service]]\nname = '" + lots + "'",
+          "[[service]]\nname = 'a'\nmatch = ['" + lots + "']",
+          "[sources]\nallow = ['" + lots + "']", "[events]\nrate = '" + lots + "'"})
+        EXPECT_LT(refusal(text).size(), 600U) << text.substr(0, 40);
+}
+
 TEST(Refusal, TheFirstProblemOfManyIsTheOneReported) {
     const auto policy = parse_policy("mode = 'x'\nxdp_mode = 'y'\ncolour = 1\n", "sluice.toml");
     ASSERT_FALSE(policy);
