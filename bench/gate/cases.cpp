@@ -2,9 +2,7 @@
 
 #include <linux/if_ether.h>
 
-#include "gate/policy_store.h"
 #include "gate/source_rules.h"
-#include "policy/parse.h"
 
 namespace sluice::bench {
 
@@ -90,11 +88,10 @@ std::string Case::sources() const {
     return packets.scatter ? "spoofed" : std::to_string(packets.sources);
 }
 
-std::vector<Case> all_cases(const std::string& device) {
+std::vector<Case> all_cases() {
     std::vector<Case> cases;
-    const auto ipv4 = [&](std::string_view first, uint16_t port) {
+    const auto ipv4 = [](std::string_view first, uint16_t port) {
         FloodPlan plan;
-        plan.device = device;
         plan.first_source = address(first);
         plan.destination = address(kEdge);
         plan.destination_port = port;
@@ -152,14 +149,11 @@ std::vector<Case> all_cases(const std::string& device) {
     return cases;
 }
 
-Status prepare(Tables& tables) {
-    const auto policy = parse_policy(kPolicy, "bench.toml");
-    if (!policy)
-        return policy.error();
-    if (const auto installed = install_policy(tables, *policy, kPolicy, "bench.toml"); !installed)
+Status prepare(MeasuredGate& gate) {
+    if (const auto installed = gate.install(std::string(kPolicy)); !installed)
         return installed.error();
 
-    SourceRules rules(tables);
+    SourceRules rules(gate.tables());
     for (const auto network : {kBannedNetwork, kBannedNetwork6})
         if (const auto banned = rules.ban(Prefix::parse(network).value(), {.reason = "bench"});
             !banned)

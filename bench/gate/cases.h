@@ -9,7 +9,7 @@
 
 #include "base/result.h"
 #include "flood.h"
-#include "gate/tables.h"
+#include "measured_gate.h"
 
 namespace sluice::bench {
 
@@ -22,10 +22,9 @@ struct Case {
     [[nodiscard]] std::string sources() const;
 };
 
-// Out of `device`.
-std::vector<Case> all_cases(const std::string& device);
+std::vector<Case> all_cases();
 
 // Policy and bans under which every case gets its verdict, all in force at once as in production.
-Status prepare(Tables& tables);
+Status prepare(MeasuredGate& gate);
 
 }  // namespace sluice::bench

@@ -1,17 +1,15 @@
-// The contest: the gate and a bare drop take turns at the receiving end of one veth pair.
+// The contest: the gate and a bare drop take turns, each at the receiving end of its own veth pair.
 #pragma once
 
 #include <cstdint>
-#include <memory>
-#include <string>
+#include <optional>
 #include <vector>
 
+#include "bare_program.h"
 #include "base/result.h"
 #include "cases.h"
-#include "gate/program.h"
-#include "gate/tables.h"
-
-struct bare_bpf;  // the generated skeleton
+#include "lane.h"
+#include "measured_gate.h"
 
 namespace sluice::bench {
 
@@ -34,30 +32,18 @@ struct ContestOptions {
 
 class Contest {
   public:
-    // Makes a network namespace for this process, and the gate's tables in a pin directory that
-    // goes with the contest.
     static Result<Contest> make(const ContestOptions& options);
-    Contest(Contest&&) = default;
-    Contest& operator=(Contest&&) = default;
-    ~Contest();
 
     Result<Measurement> run(const Case& which);
-    [[nodiscard]] uint32_t gate_bytes() const;  // of machine code
+    [[nodiscard]] uint32_t gate_bytes() const { return gate_->machine_code_bytes(); }
 
   private:
-    struct BareDeleter {
-        void operator()(bare_bpf* skeleton) const noexcept;
-    };
-
     Contest() = default;
-    // Lets a program receive, and ns a packet that way.
-    Result<double> turn(int program, lab::Flood& flood, uint64_t warm_up);
 
     ContestOptions options_;
-    int receiver_ = 0;  // interface index
-    std::unique_ptr<Tables> tables_;
-    std::unique_ptr<Program> gate_;
-    std::unique_ptr<bare_bpf, BareDeleter> bare_;
+    std::optional<Lane> bare_lane_, gate_lane_;
+    std::optional<MeasuredGate> gate_;
+    std::optional<BareProgram> bare_;
 };
 
 }  // namespace sluice::bench

@@ -1,13 +1,18 @@
 // What one packet costs the gate, by verdict, beside a bare XDP drop in the same run.
 #include <CLI/CLI.hpp>
+#include <cstdlib>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "contest.h"
 #include "report.h"
+#include "smoke.h"
 
 namespace {
+
+constexpr int kSkipped = 77;  // to ctest
+constexpr unsigned kSmokeRounds = 5;
 
 int fail(const sluice::Error& error) {
     std::cerr << "gate_bench: " << error.message << '\n';
@@ -23,7 +28,7 @@ int main(int argc, char** argv) {
 
     ContestOptions options;
     std::string only;
-    bool json = false;
+    bool json = false, smoke_only = false;
 
     CLI::App app("Measures ns a packet for each verdict, beside a bare XDP drop in the same run.");
     app.add_option("--only", only, "cases whose name contains this");
@@ -35,16 +40,30 @@ int main(int argc, char** argv) {
         ->capture_default_str();
     app.add_option("--cpu", options.cpu, "CPU to send and to receive on")->capture_default_str();
     app.add_flag("--json", json, "print one JSON object");
+    app.add_flag("--smoke", smoke_only,
+                 "only compare a few cases with what they are known to cost; asks for "
+                 "SLUICE_PERF_SMOKE=1");
     CLI11_PARSE(app, argc, argv);
 
+    if (smoke_only && std::getenv("SLUICE_PERF_SMOKE") == nullptr) {
+        std::cout << "SKIP: measures: SLUICE_PERF_SMOKE=1 ctest -L perf-smoke\n";
+        return kSkipped;
+    }
+    if (smoke_only)
+        options.rounds = kSmokeRounds;
     auto contest = Contest::make(options);
     if (!contest)
         return fail(contest.error());
 
+    if (smoke_only) {
+        const auto well = smoke(*contest, std::cout);
+        return !well ? fail(well.error()) : *well ? 0 : 1;
+    }
+
     nlohmann::json rows = nlohmann::json::array();
     if (!json)
         print_heading(std::cout);
-    for (const Case& which : all_cases("world0")) {
+    for (const Case& which : all_cases()) {
         if (which.name.find(only) == std::string::npos)
             continue;
         const auto measured = contest->run(which);

@@ -1,8 +1,8 @@
 #include "report.h"
 
-#include <algorithm>
 #include <iomanip>
 #include <ostream>
+#include <utility>
 #include <vector>
 
 #include "gate/counters.h"
@@ -15,34 +15,20 @@ constexpr int kNameWidth = 40, kColumn = 9;
 // Fewer packets with the verdict of the case: the row measures something else.
 constexpr double kFew = 0.95;
 
-// The value that a share of the sorted ones lies below.
-double quantile(const std::vector<double>& sorted, double share) {
-    const auto last = static_cast<double>(sorted.size() - 1);
-    return sorted[static_cast<size_t>(last * share + 0.5)];
-}
-
 template <class Value>
-std::vector<double> sorted_values(const Measurement& measurement, Value value) {
+Spread spread(const Measurement& measurement, Value value) {
     std::vector<double> values;
     for (const Round& round : measurement.rounds)
         values.push_back(value(round));
-    std::ranges::sort(values);
-    return values;
+    return spread_of(std::move(values));
 }
 
 }  // namespace
 
 Summary summarize(const Measurement& measurement) {
-    const auto ratios =
-        sorted_values(measurement, [](const Round& r) { return r.gate_ns / r.bare_ns; });
-    const auto median = [&](auto value) {
-        return quantile(sorted_values(measurement, value), 0.5);
-    };
-    return {.bare_ns = median([](const Round& r) { return r.bare_ns; }),
-            .gate_ns = median([](const Round& r) { return r.gate_ns; }),
-            .ratio = quantile(ratios, 0.5),
-            .ratio_low = quantile(ratios, 0.25),
-            .ratio_high = quantile(ratios, 0.75),
+    return {.bare_ns = spread(measurement, [](const Round& r) { return r.bare_ns; }).median,
+            .gate_ns = spread(measurement, [](const Round& r) { return r.gate_ns; }).median,
+            .ratio = spread(measurement, [](const Round& r) { return r.gate_ns / r.bare_ns; }),
             .as_meant =
                 static_cast<double>(measurement.as_meant) / static_cast<double>(measurement.sent)};
 }
@@ -58,8 +44,8 @@ void print_row(std::ostream& out, const Case& which, const Summary& summary) {
     out << std::left << std::setw(kNameWidth) << which.name << std::right << std::setw(kColumn)
         << which.sources() << std::fixed << std::setprecision(0) << std::setw(kColumn)
         << summary.bare_ns << std::setw(kColumn) << summary.gate_ns << std::setprecision(2)
-        << std::setw(kColumn) << summary.ratio << "   " << summary.ratio_low << " to "
-        << summary.ratio_high;
+        << std::setw(kColumn) << summary.ratio.median << "   " << summary.ratio.low << " to "
+        << summary.ratio.high;
     if (summary.as_meant < kFew)
         out << "   (only " << std::setprecision(0) << summary.as_meant * 100 << " % are "
             << counter_name(sluice_counter_index(which.verdict, 0)) << ")";
@@ -73,8 +59,8 @@ nlohmann::json to_json(const Case& which, const Summary& summary) {
             {"verdict_share", summary.as_meant},
             {"bare_ns", summary.bare_ns},
             {"gate_ns", summary.gate_ns},
-            {"ratio", summary.ratio},
-            {"ratio_middle_half", {summary.ratio_low, summary.ratio_high}}};
+            {"ratio", summary.ratio.median},
+            {"ratio_middle_half", {summary.ratio.low, summary.ratio.high}}};
 }
 
 }  // namespace sluice::bench

@@ -6,15 +6,14 @@
 
 #include "cases.h"
 #include "contest.h"
+#include "spread.h"
 
 namespace sluice::bench {
 
 struct Summary {
     double bare_ns = 0;  // medians
     double gate_ns = 0;
-    double ratio = 0;  // median of the rounds' ratios; then their middle half
-    double ratio_low = 0;
-    double ratio_high = 0;
+    Spread ratio;         // of the rounds' ratios
     double as_meant = 0;  // share of what was sent
 };
 Summary summarize(const Measurement& measurement);

@@ -23,6 +23,8 @@ const volatile __u32 l3_sum = 0;
 const volatile __u32 l4_sum = 0;
 
 const volatile __u32 sources = 1;
+// 0, or the power of two up to which numbers of sources are drawn by Zipf's law.
+const volatile __u32 zipf_bits = 0;
 const volatile __u32 flows = 1;
 const volatile __u64 first_source_high = 0;  // host order; an IPv4 address is in the low half
 const volatile __u64 first_source_low = 0;
@@ -46,6 +48,18 @@ static __always_inline __u64 halves(__u64 word) {
     return (word & 0xffffffff) + (word >> 32);
 }
 
+// Of the numbers from 1 to 2^zipf_bits, n with a chance of about 1 / n: the length is drawn first.
+static __always_inline __u32 zipf(__u64 packet) {
+    __u64 random = (packet + 1) * 0x9e3779b97f4a7c15ull;
+
+    random ^= random >> 29;
+    random *= 0xbf58476d1ce4e5b9ull;
+    random ^= random >> 32;
+    __u32 length = ((__u32)(random >> 32) * (__u64)zipf_bits) >> 32;
+
+    return (1u << (length & 31)) | ((__u32)random & ((1u << (length & 31)) - 1));
+}
+
 SEC("xdp")
 int flood(struct xdp_md* ctx) {
     void* end = (void*)(long)ctx->data_end;
@@ -64,14 +78,15 @@ int flood(struct xdp_md* ctx) {
     if (l4 + FLOOD_L4_BYTES > end)
         return XDP_ABORTED;
 
-    __u64 low = first_source_low + step_low * source;
+    __u32 which = zipf_bits ? zipf(sent) : source;
+    __u64 low = first_source_low + step_low * which;
     __u64 sum = l4_sum;
     if (ipv6) {
         __u64* address = l3 + 8;
 
         if ((void*)(address + 2) > end)
             return XDP_ABORTED;
-        address[0] = bpf_cpu_to_be64(first_source_high + step_high * source);
+        address[0] = bpf_cpu_to_be64(first_source_high + step_high * which);
         address[1] = bpf_cpu_to_be64(low);
         sum += halves(address[0]) + halves(address[1]);
     } else {

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -252,6 +253,7 @@ Result<Flood> Flood::make(const FloodPlan& plan) {
     config.l3_sum = frame.l3_sum;
     config.l4_sum = frame.l4_sum;
     config.sources = plan.scatter ? UINT32_MAX : plan.sources;
+    config.zipf_bits = plan.zipf ? static_cast<uint32_t>(std::bit_width(plan.sources)) - 1 : 0;
     config.flows = plan.flows;
     config.first_port = static_cast<uint16_t>(plan.first_flow);
     config.first_source_high = plan.first_source.high64();

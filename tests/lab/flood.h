@@ -43,6 +43,9 @@ struct FloodPlan {
     uint32_t sources = 1;
     // Sources all over the address space instead, in no order: what a spoofing flood looks like.
     bool scatter = false;
+    // Source n with a chance of about 1 / n, as visitors come; `sources` is rounded down to a power
+    // of two.
+    bool zipf = false;
     // The length of the prefix that differs from source to source; 0: 32 for IPv4, 64 for IPv6.
     unsigned source_prefix = 0;
     uint32_t first_flow = 1024;  // source port

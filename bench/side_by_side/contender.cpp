@@ -1,0 +1,80 @@
+#include "contender.h"
+
+#include <utility>
+
+namespace sluice::bench {
+
+namespace {
+
+// Room for limits of 1,000,000 sources, where the default is made for a tenth; bans live next door.
+GateOptions for_a_million_sources() {
+    GateOptions options;
+    options.sizes.source_sets = 1U << 18;
+    options.sizes.ban4_lines = options.sizes.rule_lines = 1U << 12;
+    options.sizes.listing = 1U << 12;
+    return options;
+}
+
+GateOptions for_many_services() {
+    GateOptions options;
+    options.sizes.services = SLUICE_MAX_SERVICES + 1;
+    return options;
+}
+
+class Bare : public Contender {
+  public:
+    explicit Bare(Lane lane) : Contender(std::move(lane)) {}
+    [[nodiscard]] bool can(const Setup&) const override { return true; }
+    Result<uint64_t> passed() override { return uint64_t{0}; }
+
+  protected:
+    Status change(const Setup&) override { return {}; }
+};
+
+}  // namespace
+
+Status Contender::apply(const Setup& setup) {
+    if (in_force_ == setup)
+        return {};
+    in_force_.reset();
+    if (auto changed = change(setup); !changed)
+        return changed.error();
+    in_force_ = setup;
+    return {};
+}
+
+MadeContender make_bare(const BareProgram& programs) {
+    auto lane = Lane::make();
+    if (!lane)
+        return lane.error();
+    if (const auto attached = lane->attach(programs.drop()); !attached)
+        return attached.error();
+    return std::unique_ptr<Contender>(std::make_unique<Bare>(std::move(*lane)));
+}
+
+Result<Cast> Cast::make(const BareProgram& programs) {
+    Cast cast;
+    const auto take = [&](std::unique_ptr<Contender>& place, const char* name,
+                          MadeContender made) -> Status {
+        if (made)
+            place = std::move(*made);
+        else if (made.error().code == ErrorCode::not_found)
+            cast.missing.push_back(std::string(name) + ": " + made.error().message);
+        else
+            return made.error().with_context(name);
+        return {};
+    };
+    for (const auto& taken :
+         {take(cast.bare, "bare", make_bare(programs)),
+          take(cast.gate, "Sluice", make_gate(for_many_services())),
+          take(cast.large_gate, "Sluice for 1,000,000 sources", make_gate(for_a_million_sources())),
+          take(cast.xdp_filter, "xdp-filter", make_xdp_filter()),
+          take(cast.nftables, "nftables", make_nftables()),
+          take(cast.hashlimit, "hashlimit", make_hashlimit()),
+          take(cast.ipset, "ipset", make_ipset())})
+        if (!taken)
+            return taken.error();
+    return cast;
+}
+
+}  // namespace sluice::bench
