@@ -1,6 +1,7 @@
 // sluicectl ban and unban: one prefix at a time.
 #include "cli/ban_checks.h"
 #include "cli/command_line.h"
+#include "cli/enforcement.h"
 #include "cli/format.h"
 #include "cli/prefix_argument.h"
 #include "gate/source_rules.h"
@@ -21,8 +22,10 @@ struct BanOptions {
     bool quiet = false;
 };
 
-Status note_spared(SourceRules& rules, const Prefix& prefix, std::vector<std::string>& warnings) {
-    const auto spared = spared_inside(rules, prefix);
+Status note_spared(SourceRules& rules, const Prefix& prefix,
+                   const std::vector<ProtectedSource>& guarded,
+                   std::vector<std::string>& warnings) {
+    const auto spared = spared_inside(rules, prefix, guarded);
     if (!spared)
         return spared.error();
     constexpr size_t kShown = 3;
@@ -83,13 +86,20 @@ Result<Answer> ban(const BanOptions& options, const Session& session) {
     const Operator who = current_operator();
     const Prefix& prefix = argument->prefix;
 
-    if (!options.dry_run)
-        if (const Status guarded = protect_operator(rules, who); !guarded)
-            return guarded.error();
+    // Whom the ban itself would have protected before.
+    std::vector<ProtectedSource> guarded;
+    if (options.dry_run) {
+        auto wanted = wanted_protections(tables, who);
+        if (!wanted)
+            return wanted.error();
+        guarded = *std::move(wanted);
+    } else if (const Status refreshed = refresh_protection(tables, rules, who); !refreshed) {
+        return refreshed.error();
+    }
     // The very address that was typed must not be a protected one, even where its /64 is not.
     const Prefix typed = *Prefix::parse(options.prefix);
     for (const Prefix& asked : {typed, prefix})
-        if (const Status allowed = check_ban(rules, asked, options.force); !allowed)
+        if (const Status allowed = check_ban(rules, asked, options.force, guarded); !allowed)
             return allowed.error();
 
     const BanRequest request{.ttl = *ttl,
@@ -105,9 +115,11 @@ Result<Answer> ban(const BanOptions& options, const Session& session) {
     const auto enforced = is_enforced(tables, answer.warnings);
     if (!enforced)
         return enforced.error();
-    if (const Status noted = options.force ? Status{} : note_spared(rules, prefix, answer.warnings);
-        !noted)
-        return noted.error();
+    for (const Status& noted :
+         {options.force ? Status{} : note_spared(rules, prefix, guarded, answer.warnings),
+          warn_of_own_ban(rules, who, answer.warnings)})
+        if (!noted)
+            return noted.error();
     if (!options.dry_run)
         log_change(who, "ban " + prefix.to_string() + " by " + options.source, options.reason);
     answer.data = {{"prefix", prefix.to_string()},

@@ -1,6 +1,5 @@
 #include "cli/ban_checks.h"
 
-#include "gate/switches.h"
 #include "operate/protected_sources.h"
 #include "policy/rule_id.h"
 
@@ -14,16 +13,6 @@ Status check_source(const std::string& source) {
         return make_error(ErrorCode::usage, "--source: \"" + source + "\" is kept by Sluice itself",
                           "use another name");
     return {};
-}
-
-Result<bool> is_enforced(const Tables& tables, std::vector<std::string>& warnings) {
-    const auto mode = mode_of(tables, WholeGate{});
-    if (!mode)
-        return mode.error();
-    if (*mode != Mode::enforce)
-        warnings.push_back("not enforced: the gate is in mode " + std::string(mode_name(*mode)) +
-                           "; sluicectl mode enforce");
-    return *mode == Mode::enforce;
 }
 
 }  // namespace sluice::cli

@@ -4,6 +4,7 @@
 
 #include "cli/ban_checks.h"
 #include "cli/command_line.h"
+#include "cli/enforcement.h"
 #include "cli/format.h"
 #include "cli/rule_list.h"
 #include "gate/list_file.h"
@@ -88,7 +89,7 @@ Result<Answer> import(const ImportOptions& options, const Session& session) {
         entries.push_back({.prefix = prefix, .ttl = *ttl});
     const Operator who = current_operator();
     SourceRules rules(gate->tables);
-    if (const Status guarded = protect_operator(rules, who); !guarded)
+    if (const Status guarded = refresh_protection(gate->tables, rules, who); !guarded)
         return guarded.error();
     const auto outcome = rules.import(source, entries,
                                       {.reason = "imported from " + options.file,
@@ -100,6 +101,8 @@ Result<Answer> import(const ImportOptions& options, const Session& session) {
     Answer answer;
     warn_about(*list, answer.warnings);
     warn_about(*outcome, answer.warnings);
+    if (const Status looked = warn_of_own_ban(rules, who, answer.warnings); !looked)
+        return looked.error();
     const auto enforced = is_enforced(gate->tables, answer.warnings);
     if (!enforced)
         return enforced.error();

@@ -6,6 +6,7 @@
 #include "gate/source_rules.h"
 #include "gate/switches.h"
 #include "operate/policy_lists.h"
+#include "operate/protected_sources.h"
 
 namespace sluice::cli {
 
@@ -16,16 +17,18 @@ Result<Answer> run(const std::string& id, const Session& session) {
     if (!gate)
         return gate.error();
     Tables& tables = gate->tables;
+    const Operator who = current_operator();
+    SourceRules rules(tables);
+    if (const Status guarded = refresh_protection(tables, rules, who); !guarded)
+        return guarded.error();
     const auto confirmed = confirm_switches(tables, id);
     if (!confirmed)
         return confirmed.error();
-    const Operator who = current_operator();
     // Its allows held for the time of the confirmation only.
     if (std::find(confirmed->begin(), confirmed->end(), "policy") != confirmed->end()) {
         const auto policy = current_policy(tables);
         if (!policy)
             return policy.error();
-        SourceRules rules(tables);
         if (const Status lists = install_lists(rules, policy->policy, who); !lists)
             return lists.error();
     }
@@ -33,6 +36,8 @@ Result<Answer> run(const std::string& id, const Session& session) {
         log_change(who, "confirm " + done);
     Answer answer;
     answer.data = {{"confirmed", *confirmed}};
+    if (const Status looked = warn_of_own_ban(rules, who, answer.warnings); !looked)
+        return looked.error();
     return answer;
 }
 

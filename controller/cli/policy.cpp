@@ -1,12 +1,16 @@
 // sluicectl policy: check a configuration, apply it, show what is in force.
+#include <algorithm>
 #include <ctime>
 
 #include "cli/command_line.h"
 #include "cli/format.h"
+#include "gate/make_anew.h"
 #include "gate/policy_store.h"
+#include "gate/source_rules.h"
 #include "gate/switches.h"
 #include "operate/apply_policy.h"
 #include "operate/config_file.h"
+#include "operate/protected_sources.h"
 #include "operate/table_needs.h"
 #include "policy/compile.h"
 #include "policy/rule_id.h"
@@ -82,12 +86,28 @@ void print_policy(const Json& data, Screen& screen) {
     screen.raw(data["text"].get<std::string>());
 }
 
-// The operator's word stays over the policy's; that should surprise nobody.
-void warn_of_overrides(const Tables& tables, std::vector<std::string>& warnings) {
-    for (const SwitchEntry& entry : list_switches(tables))
-        if (entry.id != "policy" && !entry.id.starts_with("attach:"))
-            warnings.push_back(entry.id + " stays in mode " + entry.now +
-                               ", an operator's override; sluicectl switch clear " + entry.id);
+std::vector<SwitchEntry> overrides(const Tables& tables) {
+    auto all = list_switches(tables);
+    std::erase_if(all, [](const SwitchEntry& entry) {
+        return entry.id == "policy" || entry.id.starts_with("attach:");
+    });
+    return all;
+}
+
+// The operator's word stays over the policy's, and goes with what it is about; neither should
+// surprise anybody.
+void warn_of_overrides(const Tables& tables, const std::vector<SwitchEntry>& before,
+                       bool to_be_confirmed, std::vector<std::string>& warnings) {
+    const auto now = overrides(tables);
+    for (const SwitchEntry& entry : now)
+        warnings.push_back(entry.id + " stays in mode " + entry.now +
+                           ", an operator's override; sluicectl switch clear " + entry.id);
+    for (const SwitchEntry& entry : before)
+        if (std::ranges::none_of(now, [&](const SwitchEntry& e) { return e.id == entry.id; }))
+            warnings.push_back(
+                entry.id + " is not in this policy: the operator's override (" + entry.now +
+                (entry.waits_for_confirmation ? ", not confirmed yet" : "") +
+                (to_be_confirmed ? ") goes once the policy is confirmed" : ") is gone"));
 }
 
 Result<Answer> apply(const std::string& path, const std::optional<std::string>& confirm,
@@ -104,6 +124,7 @@ Result<Answer> apply(const std::string& path, const std::optional<std::string>& 
     Tables& tables = gate->tables;
     const Operator who = current_operator();
     const uint64_t before = current_policy_version(tables);
+    const auto overrides_before = overrides(tables);
     const auto version = apply_policy(tables, *config, *within, who);
     if (!version)
         return version.error();
@@ -119,8 +140,11 @@ Result<Answer> apply(const std::string& path, const std::optional<std::string>& 
         for (const std::string& shortfall :
              shortfalls(tables.sizes, needed_sizes(config->policy, *cpus)))
             answer.warnings.push_back("made for less than this policy asks for: " + shortfall +
-                                      "; to change that, detach all interfaces and attach anew");
-    warn_of_overrides(tables, answer.warnings);
+                                      "; to change that, " + std::string(kMakeAnew));
+    warn_of_overrides(tables, overrides_before, within->has_value(), answer.warnings);
+    SourceRules rules(tables);
+    if (const Status looked = warn_of_own_ban(rules, who, answer.warnings); !looked)
+        return looked.error();
     return answer;
 }
 

@@ -1,8 +1,19 @@
 #include "cli/rule_list.h"
 
+#include "cli/enforcement.h"
 #include "cli/format.h"
 
 namespace sluice::cli {
+
+namespace {
+
+std::string note_on_ban(const Json& ban) {
+    if (ban["overruled"])
+        return "passes: allowed or protected";
+    return ban["forced"] ? "forced" : "";
+}
+
+}  // namespace
 
 Result<Answer> list_rules(const Session& session, const RuleQuery& query) {
     auto tables = session.open();
@@ -24,11 +35,17 @@ Result<Answer> list_rules(const Session& session, const RuleQuery& query) {
                       {"actor", rule.actor},
                       {"reason", rule.reason}};
         entry[bans ? "forced" : "exempt"] = bans ? rule.forced : rule.exempt;
+        if (bans)
+            entry["overruled"] = rule.overruled;
         list.push_back(std::move(entry));
     }
     Answer answer;
     answer.data[bans ? "bans" : "allows"] = std::move(list);
     answer.data["total"] = found->total;
+    if (!bans || found->rules.empty())
+        return answer;
+    if (const auto enforced = is_enforced(*tables, answer.warnings); !enforced)
+        return enforced.error();
     return answer;
 }
 
@@ -46,7 +63,9 @@ void show_rules(const Json& data, Screen& screen) {
                         {format_expiry(rule["expires_in_s"])},
                         {rule["since"].get<std::string>()},
                         {rule["actor"].get<std::string>()},
-                        {rule[bans ? "forced" : "exempt"] ? (bans ? "forced" : "exempt") : ""},
+                        {bans             ? note_on_ban(rule)
+                         : rule["exempt"] ? "exempt"
+                                          : ""},
                         {rule["reason"].get<std::string>()}});
     screen.table({{"PREFIX"}, {"SOURCE"}, {"ENDS"}, {"SINCE"}, {"BY"}, {""}, {"REASON"}}, rows);
     const auto total = data["total"].get<uint64_t>();

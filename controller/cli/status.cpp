@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "cli/command_line.h"
+#include "cli/enforcement.h"
 #include "cli/format.h"
 #include "gate/attachment.h"
 #include "gate/counters.h"
@@ -23,20 +24,9 @@ Json attached_json(const std::vector<Attachment>& all, std::vector<std::string>&
                         {"state", attachment.lost      ? "lost"
                                   : attachment.expired ? "not confirmed"
                                                        : "attached"}});
-        if (attachment.lost)
-            warnings.push_back(
-                attachment.interface +
-                ": the gate is not there any more; attach it again: sluicectl attach " +
-                attachment.interface);
-        else if (attachment.expired)
-            warnings.push_back(attachment.interface +
-                               ": not confirmed in time, everything passes; sluicectl attach " +
-                               attachment.interface + " puts it back");
         for (const std::string& warning : attachment.warnings)
             warnings.push_back(attachment.interface + ": " + warning);
     }
-    if (all.empty())
-        warnings.push_back("attached nowhere: nothing is looked at; sluicectl attach IFACE");
     return list;
 }
 
@@ -69,18 +59,24 @@ Json switches_json(const std::vector<SwitchEntry>& entries, bool pending) {
     return list;
 }
 
-Result<Json> bans_json(Tables& tables, std::vector<std::string>& warnings) {
+Result<Json> bans_json(Tables& tables, const Enforcement& enforcement,
+                       std::vector<std::string>& warnings) {
     const auto counts = SourceRules(tables).counts();
     if (!counts)
         return counts.error();
     if (counts->bans_enforced < counts->bans_wanted)
         warnings.push_back(plural(counts->bans_wanted - counts->bans_enforced, "ban") +
                            " wanted but not in force");
+    if (counts->bans_overruled != 0)
+        warnings.push_back("without effect: " + plural(counts->bans_overruled, "ban") +
+                           ", allowed or protected since; sluicectl bans shows which");
     constexpr size_t kNearlyFullPercent = 90;
     if (counts->listing_used * 100 >= counts->listing_capacity * kNearlyFullPercent)
         warnings.push_back("the listing is nearly full: " + format_count(counts->listing_used) +
                            " of " + format_count(counts->listing_capacity));
-    return Json({{"wanted", counts->bans_wanted}, {"enforced", counts->bans_enforced}});
+    const size_t enforced =
+        enforcement.drops() ? counts->bans_enforced - counts->bans_overruled : 0;
+    return Json({{"wanted", counts->bans_wanted}, {"enforced", enforced}});
 }
 
 Json totals_json(const Tables& tables) {
@@ -105,7 +101,8 @@ Result<Answer> run(const Session& session) {
     if (!policy)
         return policy.error();
     Answer answer;
-    const auto bans = bans_json(*tables, answer.warnings);
+    const Enforcement enforcement = enforcement_of(*mode, *all);
+    const auto bans = bans_json(*tables, enforcement, answer.warnings);
     if (!bans)
         return bans.error();
     const auto entries = list_switches(*tables);
@@ -122,6 +119,7 @@ Result<Answer> run(const Session& session) {
          {{"capacity", use.capacity}, {"live", use.live}, {"evicted_live", use.evicted_live}}},
         {"bans", *bans},
         {"totals", totals_json(*tables)}};
+    answer.warnings.insert(answer.warnings.end(), enforcement.idle.begin(), enforcement.idle.end());
     return answer;
 }
 

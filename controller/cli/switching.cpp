@@ -1,7 +1,9 @@
 #include "cli/switching.h"
 
 #include "cli/format.h"
+#include "gate/source_rules.h"
 #include "operate/operator.h"
+#include "operate/protected_sources.h"
 #include "policy/rule_id.h"
 
 namespace sluice::cli {
@@ -53,13 +55,18 @@ Result<std::optional<Mode>> read_wanted(std::string_view text, std::string_view 
     return std::optional(*mode);
 }
 
-Result<Answer> change_mode(const Tables& tables, const SwitchTarget& target,
-                           std::optional<Mode> wanted, const SwitchTiming& timing,
-                           const ChangeOptions& options) {
+Result<Answer> change_mode(Tables& tables, const SwitchTarget& target, std::optional<Mode> wanted,
+                           const SwitchTiming& timing, const ChangeOptions& options) {
     if (!wanted && (timing.lasts || timing.confirm))
         return make_error(ErrorCode::usage,
                           "going back to the policy takes neither --for nor "
                           "--confirm");
+    const Operator who = current_operator();
+    SourceRules rules(tables);
+    // Back to the policy can mean more drops as well.
+    if (!options.dry_run && wanted.value_or(Mode::enforce) == Mode::enforce)
+        if (const Status guarded = refresh_protection(tables, rules, who); !guarded)
+            return guarded.error();
     const auto replaced = standing(tables, target);
     Result<Mode> before = mode_of(tables, target);
     Result<Mode> now = before;
@@ -79,7 +86,7 @@ Result<Answer> change_mode(const Tables& tables, const SwitchTarget& target,
 
     const std::string id = format_switch_target(target);
     if (!options.dry_run)
-        log_change(current_operator(),
+        log_change(who,
                    "mode of " + id + ": " + std::string(mode_name(*before)) + " to " +
                        std::string(mode_name(*now)),
                    options.reason);
@@ -94,6 +101,9 @@ Result<Answer> change_mode(const Tables& tables, const SwitchTarget& target,
     if (replaced && replaced->waits_for_confirmation)
         answer.warnings.push_back("a change to " + replaced->now +
                                   " waited for its confirmation; this takes its place");
+    if (*effective == Mode::enforce)
+        if (const Status looked = warn_of_own_ban(rules, who, answer.warnings); !looked)
+            return looked.error();
     if (*effective != *now)
         answer.warnings.push_back("in effect it is " + std::string(mode_name(*effective)) +
                                   ": of gate, service and rule the most lenient wins");

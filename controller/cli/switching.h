@@ -29,9 +29,8 @@ struct ChangeOptions {
     std::string reason{};
 };
 // The caller holds the lock of the tables.
-Result<Answer> change_mode(const Tables& tables, const SwitchTarget& target,
-                           std::optional<Mode> wanted, const SwitchTiming& timing,
-                           const ChangeOptions& options);
+Result<Answer> change_mode(Tables& tables, const SwitchTarget& target, std::optional<Mode> wanted,
+                           const SwitchTiming& timing, const ChangeOptions& options);
 void show_change(const Json& data, Screen& screen);
 
 }  // namespace sluice::cli

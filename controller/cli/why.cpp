@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "cli/command_line.h"
+#include "cli/enforcement.h"
 #include "cli/format.h"
 #include "cli/prefix_argument.h"
 #include "gate/counters.h"
@@ -93,9 +94,19 @@ Result<Answer> run(const Options& options, const Session& session) {
     auto tables = session.open();
     if (!tables)
         return tables.error();
-    const auto found = why(*tables, *address, *question);
+    auto found = why(*tables, *address, *question);
     if (!found)
         return found.error();
+    const auto enforcement = enforcement_of(*tables);
+    if (!enforcement)
+        return enforcement.error();
+    if (!enforcement->acts && enforcement->mode != Mode::off) {
+        found->notes.insert(found->notes.begin(),
+                            "the gate acts on no interface; if it did: " + found->verdict);
+        found->verdict = counter_name(SLUICE_pass_mode_off);
+    }
+    for (const std::string& idle : enforcement->idle)
+        found->notes.push_back("not on " + idle);
     Answer answer;
     answer.data = {{"address", address->to_string()},
                    {"verdict", found->verdict},

@@ -1,13 +1,16 @@
 #include "gate/attachment.h"
 
+#include <net/if.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <span>
 #include <utility>
 
 #include "gate/driver_advice.h"
+#include "gate/make_anew.h"
 #include "gate/program.h"
 #include "gate/xdp_link.h"
 #include "net/interface.h"
@@ -35,9 +38,14 @@ std::string link_path(const Tables& tables, uint32_t slot) {
     return tables.pin_dir + "/link_" + std::to_string(slot);
 }
 
+// The table has room for more interfaces than the others were made for.
+std::span<sluice_interface> slots_of(const Tables& tables) {
+    return tables.interfaces.span().first(tables.sizes.interfaces);
+}
+
 sluice_interface* find_slot(const Tables& tables, unsigned index) {
     const uint64_t netns = own_netns();
-    for (sluice_interface& entry : tables.interfaces.span())
+    for (sluice_interface& entry : slots_of(tables))
         if (entry.attachment != SLUICE_DETACHED && entry.index == index && entry.netns == netns)
             return &entry;
     return nullptr;
@@ -45,15 +53,6 @@ sluice_interface* find_slot(const Tables& tables, unsigned index) {
 
 uint32_t slot_of(const Tables& tables, const sluice_interface& entry) {
     return static_cast<uint32_t>(&entry - &tables.interfaces[0]);
-}
-
-Result<sluice_interface*> free_slot(const Tables& tables) {
-    for (uint32_t slot = 0; slot < tables.sizes.interfaces; slot++)
-        if (tables.interfaces[slot].attachment == SLUICE_DETACHED)
-            return &tables.interfaces[slot];
-    return failed("all " + std::to_string(tables.sizes.interfaces) +
-                      " interfaces that this gate was made for are in use",
-                  "name all interfaces in the configuration, detach the last one and attach anew");
 }
 
 // A packet that climbs from one device to the other would be charged on both.
@@ -79,15 +78,28 @@ std::string mode_text(XdpMode mode) {
     return mode == XdpMode::native ? "native" : "generic";
 }
 
+// A program that a link holds goes with the link: `ip link` cannot take it off.
+std::string how_to_remove(const std::string& program, uint32_t program_id,
+                          const Interface& interface) {
+    const auto link = link_holding(program_id, interface.index);
+    if (!link)
+        return "remove it: ip link set dev " + interface.name + " xdp off";
+    const std::string removal = "bpftool link detach id " + std::to_string(*link);
+    if (!program.starts_with("\"sluice\""))
+        return "a link holds it; remove it: " + removal;
+    return "it is another gate: sluicectl --pin-dir ITS-DIRECTORY detach " + interface.name +
+           "; where that is gone: " + removal;
+}
+
 // Another program can only stay where both this kernel and its own loader take several, and the
 // gate then runs in the mode of the dispatcher that is there.
 Status refuse_foreign_program(const XdpState& state, const Interface& interface, XdpMode mode,
                               bool dispatcher) {
     if (state.any_id() == 0)
         return {};
-    const std::string removal = "remove it: ip link set dev " + interface.name + " xdp off";
-    const std::string runs =
-        interface.name + " runs the XDP program " + program_name(state.any_id());
+    const std::string program = program_name(state.any_id());
+    const std::string removal = how_to_remove(program, state.any_id(), interface);
+    const std::string runs = interface.name + " runs the XDP program " + program;
     if (!dispatcher)
         return failed(runs + " and this kernel takes only one", removal);
     if (!has_dispatcher(interface.index))
@@ -253,9 +265,20 @@ Result<Placement> replace_link(const Tables& tables, const KernelFeatures& kerne
     return Placement{.native = entry.native != 0, .program_id = program->id()};
 }
 
-void record(const Interface& interface, const Placement& placed, sluice_interface& entry) {
+void write_name(const std::string& name, sluice_interface& entry) {
     std::memset(entry.name, 0, sizeof(entry.name));
-    interface.name.copy(entry.name, sizeof(entry.name) - 1);
+    name.copy(entry.name, sizeof(entry.name) - 1);
+}
+
+// The names of slots are for those who read the tables by hand, and for interfaces that are gone.
+void follow_renames(Tables& tables) {
+    for (sluice_interface& entry : slots_of(tables))
+        if (entry.attachment != SLUICE_DETACHED)
+            write_name(present_name(entry), entry);
+}
+
+void record(const Interface& interface, const Placement& placed, sluice_interface& entry) {
+    write_name(interface.name, entry);
     entry.index = interface.index;
     entry.netns = own_netns();
     entry.native = placed.native;
@@ -266,16 +289,20 @@ void record(const Interface& interface, const Placement& placed, sluice_interfac
 
 Attachment describe(const Tables& tables, const sluice_interface& entry) {
     const uint32_t slot = slot_of(tables, entry);
-    Attachment attachment{.interface = entry.name,
+    Attachment attachment{.interface = present_name(entry),
                           .index = entry.index,
                           .slot = slot,
                           .native = entry.native != 0,
                           .dispatcher = entry.attachment == SLUICE_ATTACHED_DISPATCHER,
-                          .program_id = entry.program_id};
+                          .program_id = entry.program_id,
+                          .here = entry.netns == own_netns()};
     attachment.expired =
         sluice_switch_value(tables.settings().attached[slot], gate_now_ns(tables)) == 0;
-    if (entry.netns != own_netns()) {
-        attachment.warnings.push_back("in another network namespace, not verified from here");
+    if (!attachment.here) {
+        // An index there says nothing here, but a link knows whether its interface is gone.
+        attachment.lost = !attachment.dispatcher && link_interface(link_path(tables, slot)) == 0;
+        if (!attachment.lost)
+            attachment.warnings.push_back("in another network namespace, not verified from here");
         return attachment;
     }
     const auto state = xdp_state(entry.index);
@@ -286,7 +313,74 @@ Attachment describe(const Tables& tables, const sluice_interface& entry) {
     return attachment;
 }
 
+bool is_lost(const Tables& tables, const sluice_interface& entry) {
+    return entry.attachment != SLUICE_DETACHED && describe(tables, entry).lost;
+}
+
+// What is left of a lost attachment must neither be in the way nor keep its slot.
+void forget(const Tables& tables, sluice_interface& entry) {
+    if (entry.attachment == SLUICE_ATTACHED_LINK)
+        (void)link_detach(link_path(tables, slot_of(tables, entry)));
+    entry.attachment = SLUICE_DETACHED;
+}
+
+// Somebody took the gate off the interface, or deleted it and made it anew.
+void forget_lost(const Tables& tables, const Interface& wanted) {
+    for (sluice_interface& entry : slots_of(tables))
+        if ((entry.index == wanted.index || present_name(entry) == wanted.name) &&
+            is_lost(tables, entry))
+            forget(tables, entry);
+}
+
+Result<sluice_interface*> free_slot(const Tables& tables, const Interface& wanted,
+                                    std::vector<std::string>& warnings) {
+    for (sluice_interface& entry : slots_of(tables))
+        if (entry.attachment == SLUICE_DETACHED)
+            return &entry;
+    for (sluice_interface& entry : slots_of(tables)) {
+        if (!is_lost(tables, entry))
+            continue;
+        warnings.push_back(wanted.name + " takes the place of " + present_name(entry) +
+                           ", where the gate is not any more");
+        forget(tables, entry);
+        return &entry;
+    }
+    return failed("all " + std::to_string(tables.sizes.interfaces) +
+                      " interfaces that this gate was made for are in use",
+                  "detach one; or name all in the configuration, and " + std::string(kMakeAnew) +
+                      "; " + std::string(kKeepBans));
+}
+
+sluice_interface* find_by_name(const Tables& tables, const std::string& name) {
+    if (const unsigned index = if_nametoindex(name.c_str()); index != 0)
+        if (sluice_interface* entry = find_slot(tables, index))
+            return entry;
+    for (sluice_interface& entry : slots_of(tables))
+        if (entry.attachment != SLUICE_DETACHED && present_name(entry) == name)
+            return &entry;
+    return nullptr;
+}
+
 }  // namespace
+
+std::string present_name(const sluice_interface& entry) {
+    std::string name;
+    if (entry.netns == own_netns())
+        name = interface_name(entry.index);
+    return name.empty() ? std::string(entry.name, ::strnlen(entry.name, sizeof(entry.name))) : name;
+}
+
+std::string why_idle(const Attachment& attachment) {
+    if (attachment.lost)
+        return attachment.interface +
+               ": the gate is not there any more; attach it again: sluicectl attach " +
+               attachment.interface;
+    if (attachment.expired)
+        return attachment.interface +
+               ": not confirmed in time, everything passes; sluicectl attach " +
+               attachment.interface + " puts it back";
+    return {};
+}
 
 Result<Attachment> attach(Tables& tables, const AttachRequest& request) {
     const auto kernel = probe_kernel();
@@ -301,16 +395,12 @@ Result<Attachment> attach(Tables& tables, const AttachRequest& request) {
         return single.error();
 
     std::vector<std::string> warnings;
+    forget_lost(tables, *interface);
+    follow_renames(tables);
     sluice_interface* entry = find_slot(tables, interface->index);
-    if (entry != nullptr && describe(tables, *entry).lost) {
-        // Somebody took it off: what is left of the old attachment must not be in the way.
-        (void)link_detach(link_path(tables, slot_of(tables, *entry)));
-        entry->attachment = SLUICE_DETACHED;
-        entry = nullptr;
-    }
     Result<Placement> placed = failed("nothing attached");
     if (entry == nullptr) {
-        auto slot = free_slot(tables);
+        auto slot = free_slot(tables, *interface, warnings);
         if (!slot)
             return slot.error();
         entry = *slot;
@@ -334,28 +424,40 @@ Result<Attachment> attach(Tables& tables, const AttachRequest& request) {
 }
 
 Status detach(Tables& tables, std::string_view name) {
-    for (sluice_interface& entry : tables.interfaces.span()) {
-        if (entry.attachment == SLUICE_DETACHED || name != entry.name)
-            continue;
-        const Status gone = entry.attachment == SLUICE_ATTACHED_DISPATCHER
-                                ? dispatcher_detach(entry.program_id, entry.index)
-                                : link_detach(link_path(tables, slot_of(tables, entry)));
-        if (!gone)
-            return gone;
-        entry.attachment = SLUICE_DETACHED;
-        return {};
-    }
-    return make_error(ErrorCode::not_found,
-                      "the gate in " + tables.pin_dir + " is not attached to " + std::string(name),
-                      "sluicectl status lists where it is");
+    follow_renames(tables);
+    sluice_interface* entry = find_by_name(tables, std::string(name));
+    if (entry == nullptr)
+        return make_error(
+            ErrorCode::not_found,
+            "the gate in " + tables.pin_dir + " is not attached to " + std::string(name),
+            "sluicectl status lists where it is");
+    const Status gone = entry->attachment == SLUICE_ATTACHED_DISPATCHER
+                            ? dispatcher_detach(entry->program_id, entry->index)
+                            : link_detach(link_path(tables, slot_of(tables, *entry)));
+    if (gone)
+        entry->attachment = SLUICE_DETACHED;
+    return gone;
 }
 
 Result<std::vector<Attachment>> attachments(const Tables& tables) {
     std::vector<Attachment> all;
-    for (const sluice_interface& entry : tables.interfaces.span())
+    for (const sluice_interface& entry : slots_of(tables))
         if (entry.attachment != SLUICE_DETACHED)
             all.push_back(describe(tables, entry));
     return all;
+}
+
+bool attached_here(const Tables& tables) {
+    const uint64_t netns = own_netns();
+    bool here = false;
+    for (const sluice_interface& entry : slots_of(tables)) {
+        if (entry.attachment == SLUICE_DETACHED)
+            continue;
+        if (entry.netns != netns)
+            return false;
+        here = true;
+    }
+    return here;
 }
 
 }  // namespace sluice

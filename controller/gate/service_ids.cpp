@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "gate/make_anew.h"
 #include "gate/policy_store.h"
 
 namespace sluice {
@@ -42,7 +43,7 @@ Result<uint32_t> free_id(const Tables& tables, const std::vector<bool>& taken, u
         return *best;
     return failed("the gate holds " + std::to_string(capacity(tables) - 1) +
                       " services, those removed within the last 4 days included",
-                  "detach and attach again with the new policy, which makes room for more");
+                  "wait, or " + std::string(kMakeAnew) + "; " + std::string(kKeepBans));
 }
 
 void clear_state(const Tables& tables, uint32_t id) {

@@ -113,6 +113,7 @@ struct ListedRule {
     bool forced = false;
     bool exempt = false;
     uint8_t source_class = 0;
+    bool overruled = false;  // of list(): a ban that an allow or a protection beats altogether
 };
 
 struct RuleList {
@@ -139,8 +140,9 @@ struct SourceLookup {
 };
 
 struct RuleCounts {
-    size_t bans_wanted = 0;    // distinct prefixes that a list bans
-    size_t bans_enforced = 0;  // of them, those that the packet path finds
+    size_t bans_wanted = 0;     // distinct prefixes that a list bans
+    size_t bans_enforced = 0;   // of them, those that the packet path finds
+    size_t bans_overruled = 0;  // of those, the ones that an allow or a protection beats altogether
     size_t allows = 0;
     size_t guarded = 0;
     size_t classified = 0;
@@ -187,6 +189,8 @@ class SourceRules {
     // By address; limit 0 = all. Expired ones are never listed.
     [[nodiscard]] Result<RuleList> list(RuleKind kind, std::optional<std::string_view> list = {},
                                         size_t limit = 0);
+    // Every list's word for a protection; cheap, however much is banned.
+    [[nodiscard]] Result<std::vector<ListedRule>> protections();
     // What the packet path makes of an address now, from the tables that it reads itself.
     [[nodiscard]] Result<SourceLookup> lookup(const IpAddress& address);
     [[nodiscard]] Result<RuleCounts> counts() const;

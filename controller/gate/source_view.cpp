@@ -4,6 +4,7 @@
 #include <tuple>
 #include <utility>
 
+#include "gate/prefix_set.h"
 #include "gate/source_rules.h"
 #include "gate/table_list.h"
 
@@ -56,6 +57,32 @@ RuleKind kind_of(uint32_t flags) {
     return RuleKind::classify;
 }
 
+// What beats bans, whatever their lengths, where it covers all of them.
+class Overruling {
+  public:
+    static Result<Overruling> read(const RuleTable& rules, uint64_t now_ns) {
+        Overruling found;
+        const auto read = rules.for_each([&](const RuleKey& key, uint64_t value) {
+            const uint32_t flags = sluice_rule_flags(value);
+            if (!is_live(sluice_rule_until(value), now_ns))
+                return;
+            if ((flags & SLUICE_RULE_ALLOW) != 0)
+                found.allowed_.add(key);
+            else if ((flags & SLUICE_RULE_PROTECTED) != 0)
+                found.guarded_.add(key);
+        });
+        if (!read)
+            return read.error();
+        return found;
+    }
+    [[nodiscard]] bool beats(const RuleKey& ban, bool forced) const {
+        return allowed_.covers(ban) || (!forced && guarded_.covers(ban));
+    }
+
+  private:
+    PrefixSet allowed_, guarded_;
+};
+
 }  // namespace
 
 ListedRule SourceRules::describe(const Member& member) const {
@@ -94,6 +121,33 @@ Result<RuleList> SourceRules::list(RuleKind kind, std::optional<std::string_view
     found.rules.reserve(wanted);
     for (size_t i = 0; i < wanted; ++i)
         found.rules.push_back(describe((*members)[i]));
+    if (kind != RuleKind::ban)
+        return found;
+    const auto overruling = Overruling::read(rules_.rules(), now);
+    if (!overruling)
+        return overruling.error();
+    for (ListedRule& rule : found.rules)
+        rule.overruled = overruling->beats(RuleKey::of(rule.prefix), rule.forced);
+    return found;
+}
+
+Result<std::vector<ListedRule>> SourceRules::protections() {
+    if (auto begun = begin(); !begun)
+        return begun.error();
+    const uint64_t now = gate_now_ns(*tables_);
+    std::vector<RuleKey> keys;
+    // Not from the listing, which is slow to go through.
+    const auto read = rules_.rules().for_each([&](const RuleKey& key, uint64_t value) {
+        if ((sluice_rule_flags(value) & SLUICE_RULE_PROTECTED) != 0)
+            keys.push_back(key);
+    });
+    if (!read)
+        return read.error();
+    std::vector<ListedRule> found;
+    for (const auto& key : keys)
+        for (const auto& member : listing_.members(key, RuleKind::protect))
+            if (member.live(now))
+                found.push_back(describe(member));
     return found;
 }
 
@@ -196,11 +250,17 @@ Result<RuleCounts> SourceRules::counts() const {
     for (const auto& member : *members)
         if (member.live(now))
             of_kind(member.kind()).push_back(member.rule_key());
-    std::vector<RuleKey> enforced;
+    const auto overruling = Overruling::read(rules_.rules(), now);
+    if (!overruling)
+        return overruling.error();
+    std::vector<RuleKey> enforced, unbeaten;
     const auto read = rules_.for_each([&](const RuleKey& key, uint64_t value) {
-        if ((sluice_rule_flags(value) & SLUICE_RULE_BAN) != 0 &&
-            is_live(sluice_rule_until(value), now))
-            enforced.push_back(key);
+        const uint32_t flags = sluice_rule_flags(value);
+        if ((flags & SLUICE_RULE_BAN) == 0 || !is_live(sluice_rule_until(value), now))
+            return;
+        enforced.push_back(key);
+        if (!overruling->beats(key, (flags & SLUICE_RULE_FORCED) != 0))
+            unbeaten.push_back(key);
     });
     if (!read)
         return read.error();
@@ -208,6 +268,7 @@ Result<RuleCounts> SourceRules::counts() const {
     RuleCounts counts;
     counts.bans_wanted = count_distinct(wanted[0]);
     counts.bans_enforced = count_distinct(enforced);
+    counts.bans_overruled = counts.bans_enforced - count_distinct(unbeaten);
     counts.allows = count_distinct(wanted[1]);
     counts.guarded = count_distinct(wanted[2]);
     counts.classified = count_distinct(wanted[3]);

@@ -1,12 +1,12 @@
 #include "gate/switches.h"
 
 #include <algorithm>
-#include <cstring>
 #include <functional>
 
 #include "base/quantities.h"
 #include "base/suggest.h"
 #include "base/text.h"
+#include "gate/attachment.h"
 #include "gate/policy_store.h"
 #include "gate/publish.h"
 #include "gate/service_ids.h"
@@ -116,9 +116,7 @@ void for_each_mode(const Tables& tables,
 }
 
 std::string attachment_id(const Tables& tables, uint32_t slot) {
-    const sluice_interface& interface = tables.interfaces[slot];
-    return std::string(kAttach).append(interface.name,
-                                       ::strnlen(interface.name, sizeof(interface.name)));
+    return std::string(kAttach) + present_name(tables.interfaces[slot]);
 }
 
 // Everything that can wait for a confirmation, but the modes that a policy brings with it.
@@ -134,6 +132,8 @@ std::vector<Pending> confirmable(const Tables& tables) {
     all.push_back({std::string(kPolicy), SwitchWord::from(published(gate.policy)),
                    [&tables] { confirm_policy(tables); }});
     for (uint32_t slot = 0; slot < tables.sizes.interfaces; ++slot) {
+        if (tables.interfaces[slot].attachment == SLUICE_DETACHED)
+            continue;
         const SwitchWord word = SwitchWord::from(published(gate.attached[slot]));
         all.push_back({attachment_id(tables, slot), word, [&gate, slot, word] {
                            publish(gate.attached[slot], word.confirmed(0).word());

@@ -56,6 +56,16 @@ bool is_dispatcher(const Multiprog& programs) {
     return programs != nullptr && !xdp_multiprog__is_legacy(programs.get());
 }
 
+// Of an XDP link; nothing for any other descriptor, or none.
+std::optional<bpf_link_info> link_info(const UniqueFd& link) {
+    bpf_link_info info{};
+    uint32_t size = sizeof(info);
+    if (!link || bpf_obj_get_info_by_fd(link.get(), &info, &size) != 0 ||
+        info.type != BPF_LINK_TYPE_XDP)
+        return std::nullopt;
+    return info;
+}
+
 // The dispatcher's entry for a program; owned by `programs`.
 xdp_program* find_program(const Multiprog& programs, uint32_t program_id) {
     if (!is_dispatcher(programs))
@@ -117,6 +127,22 @@ Status link_detach(const std::string& pin_path) {
     if (::unlink(pin_path.c_str()) != 0 && errno != ENOENT)
         return from_errno(errno, "remove " + pin_path);
     return {};
+}
+
+unsigned link_interface(const std::string& pin_path) {
+    const UniqueFd link(bpf_obj_get(pin_path.c_str()));
+    const auto info = link_info(link);
+    return info ? info->xdp.ifindex : 0;
+}
+
+std::optional<uint32_t> link_holding(uint32_t program_id, unsigned interface_index) {
+    for (uint32_t id = 0; bpf_link_get_next_id(id, &id) == 0;) {
+        const UniqueFd link(bpf_link_get_fd_by_id(id));
+        const auto info = link_info(link);
+        if (info && info->prog_id == program_id && info->xdp.ifindex == interface_index)
+            return id;
+    }
+    return std::nullopt;
 }
 
 Result<std::optional<uint32_t>> dispatcher_attach(const Program& program, unsigned interface_index,

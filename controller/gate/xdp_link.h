@@ -27,6 +27,11 @@ Status link_attach(const Program& program, unsigned interface_index, bool native
                    const std::string& pin_path);
 Status link_replace(const Program& program, const std::string& pin_path);
 Status link_detach(const std::string& pin_path);
+// The index, in its own namespace, of the interface that a pinned link is on; 0 where the
+// interface or the pin is gone.
+unsigned link_interface(const std::string& pin_path);
+// The id of the link that holds a program on an interface; nothing where no link does.
+std::optional<uint32_t> link_holding(uint32_t program_id, unsigned interface_index);
 
 // Under the dispatcher. `program` is open, not loaded; `priority` orders it among others. Nothing,
 // with nothing attached, where the dispatcher turns out not to work; `program` is of no use then.

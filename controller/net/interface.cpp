@@ -95,11 +95,6 @@ std::optional<IpAddress> address_of(Bytes bytes) {
     return std::nullopt;
 }
 
-std::string interface_name(unsigned index) {
-    std::array<char, IF_NAMESIZE> name{};
-    return if_indextoname(index, name.data()) == nullptr ? std::string{} : name.data();
-}
-
 // RTA_GATEWAY, or RTA_VIA where the gateway is of the other family.
 std::optional<IpAddress> gateway_of(const Attributes& attributes) {
     if (const auto gateway = attributes.find(RTA_GATEWAY); gateway != attributes.end())
@@ -175,6 +170,11 @@ Result<Interface> find_interface(std::string_view name) {
         hint += ' ' + interface.name;
     }
     return make_error(ErrorCode::not_found, "no interface " + in_quotes(name), std::move(hint));
+}
+
+std::string interface_name(unsigned index) {
+    std::array<char, IF_NAMESIZE> name{};
+    return if_indextoname(index, name.data()) == nullptr ? std::string{} : name.data();
 }
 
 Result<std::vector<DefaultRoute>> default_routes() {

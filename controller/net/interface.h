@@ -37,6 +37,9 @@ Result<std::vector<Interface>> list_interfaces();
 // ErrorCode::not_found, with the names that exist as the hint.
 Result<Interface> find_interface(std::string_view name);
 
+// The present name of an interface of this namespace; empty where there is none of this index.
+std::string interface_name(unsigned index);
+
 // The default routes of both families: those of the main table first, then by metric.
 Result<std::vector<DefaultRoute>> default_routes();
 // The interface of the best one, IPv4 before IPv6.

@@ -4,6 +4,7 @@
 #include "gate/source_rules.h"
 #include "gate/switches.h"
 #include "operate/policy_lists.h"
+#include "operate/protected_sources.h"
 
 namespace sluice {
 
@@ -39,6 +40,8 @@ Result<uint64_t> apply_policy(Tables& tables, const ConfigFile& config,
     if (!before)
         return before.error();
     SourceRules rules(tables);
+    if (const Status guarded = refresh_protection(tables, rules, who); !guarded)
+        return guarded.error();
     const Status lists =
         confirm ? install_lists_for_a_time(rules, *before, config.policy, *confirm, who)
                 : install_lists(rules, config.policy, who);

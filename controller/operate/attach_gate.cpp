@@ -8,6 +8,7 @@
 #include <csignal>
 #include <utility>
 
+#include "gate/make_anew.h"
 #include "gate/policy_store.h"
 #include "gate/source_rules.h"
 #include "gate/tables.h"
@@ -22,6 +23,16 @@ namespace sluice {
 
 namespace {
 
+constexpr const char* kMount = "mount it: mount -t bpf bpf /sys/fs/bpf";
+
+Error cannot_make(const std::string& path, int error_number) {
+    const std::string parent = path.substr(0, path.rfind('/'));
+    if (error_number != ENOENT)
+        return cannot_open("make " + path, error_number);
+    return from_errno(error_number, "make " + path,
+                      is_on_bpffs(parent) || parent.empty() ? "" : kMount);
+}
+
 // The pin directory, made where it is missing; what was made for this attach goes unless it is
 // kept.
 class PinDir {
@@ -29,12 +40,13 @@ class PinDir {
     static Result<PinDir> make(const std::string& path) {
         PinDir dir(path);
         dir.made_ = ::mkdir(path.c_str(), 0700) == 0;
-        const std::string mount = "mount it: mount -t bpf bpf /sys/fs/bpf";
         if (!dir.made_ && errno != EEXIST)
-            return from_errno(errno, "make " + path,
-                              errno == ENOENT ? mount : "run it as root: sudo sluicectl …");
+            return cannot_make(path, errno);
         if (!is_on_bpffs(path))
-            return failed(path + " is not on a BPF file system", mount);
+            return failed(path + " is not on a BPF file system", kMount);
+        if (is_bpffs_root(path))
+            return failed(path + " is the root of a BPF file system, which belongs to everybody",
+                          "name a directory of its own in it: --pin-dir " + path + "/sluice");
         return dir;
     }
     PinDir(PinDir&& other) noexcept
@@ -85,7 +97,7 @@ Result<WriterLock> lock_pins(const AttachOptions& options) {
         if (lock || lock.error().code != ErrorCode::unreachable || attempt == kTries)
             return lock;
         if (::mkdir(options.pin_dir.c_str(), 0700) != 0 && errno != EEXIST)
-            return from_errno(errno, "make " + options.pin_dir);
+            return cannot_make(options.pin_dir, errno);
     }
 }
 
@@ -127,7 +139,7 @@ Result<Tables> adopt_or_make(const AttachOptions& options, const Policy& policy,
         return tables;
     for (const std::string& shortfall : shortfalls(tables->sizes, needed_sizes(policy, *cpus)))
         report.warnings.push_back("made for less than this policy asks for: " + shortfall +
-                                  "; to change that, detach all interfaces and attach anew");
+                                  "; to change that, " + std::string(kMakeAnew));
     return tables;
 }
 
@@ -173,7 +185,8 @@ Result<bool> was_attached(Tables& tables, const AttachOptions& options) {
     if (!all)
         return all.error();
     for (const Attachment& attachment : *all) {
-        if (attachment.interface != options.interface || attachment.lost)
+        // An interface of another namespace may have the same name.
+        if (attachment.interface != options.interface || !attachment.here || attachment.lost)
             continue;
         if (attachment.expired) {
             const Status gone = detach(tables, options.interface);
@@ -287,8 +300,11 @@ Result<DetachReport> detach_gate(const std::string& pin_dir, const std::string& 
     const auto after = attachments(gate->tables);
     if (!after)
         return after.error();
-    for (const Attachment& attachment : *after)
+    for (const Attachment& attachment : *after) {
         report.still_attached.push_back(attachment.interface);
+        if (!attachment.acts())
+            report.warnings.push_back(why_idle(attachment));
+    }
     if (!report.still_attached.empty())
         return report;
 

@@ -1,5 +1,7 @@
 #include "operate/ban_guard.h"
 
+#include <algorithm>
+
 namespace sluice {
 
 namespace {
@@ -27,9 +29,15 @@ std::string around(const SourceMatch& match, const Prefix& prefix) {
     return match.prefix == prefix ? "" : " by " + match.prefix.to_string();
 }
 
+Error is_protected(const Prefix& prefix, const std::string& by, std::string_view why) {
+    return failed(prefix.to_string() + " is protected" + by + ": " + std::string(why),
+                  "to insist: --force, which can cut this host or you off");
+}
+
 }  // namespace
 
-Status check_ban(SourceRules& rules, const Prefix& prefix, bool forced) {
+Status check_ban(SourceRules& rules, const Prefix& prefix, bool forced,
+                 const std::vector<ProtectedSource>& guarded) {
     const auto found = rules.lookup(prefix.address());
     if (!found)
         return found.error();
@@ -44,25 +52,32 @@ Status check_ban(SourceRules& rules, const Prefix& prefix, bool forced) {
                           (prefix.family() == Family::ipv4 ? "/8" : "/19"),
                       "to insist: --force");
     if (const SourceMatch* guard = covering(*found, prefix, SLUICE_RULE_PROTECTED))
-        return failed(
-            prefix.to_string() + " is protected" + around(*guard, prefix) + ": " + reasons(*guard),
-            "to insist: --force, which can cut this host or you off");
+        return is_protected(prefix, around(*guard, prefix), reasons(*guard));
+    for (const ProtectedSource& source : guarded)
+        if (Prefix::host(source.address).contains(prefix))
+            return is_protected(prefix, "", source.reason);
     return {};
 }
 
-Result<std::vector<std::string>> spared_inside(SourceRules& rules, const Prefix& prefix) {
+Result<std::vector<std::string>> spared_inside(SourceRules& rules, const Prefix& prefix,
+                                               const std::vector<ProtectedSource>& guarded) {
     std::vector<std::string> spared;
     if (prefix.is_host())
         return spared;
+    const auto spare = [&](const Prefix& inside, std::string_view why) {
+        std::string text = inside.to_string() + " (" + std::string(why) + ')';
+        if (prefix.contains(inside) && std::ranges::find(spared, text) == spared.end())
+            spared.push_back(std::move(text));
+    };
     for (const RuleKind kind : {RuleKind::protect, RuleKind::allow}) {
         const auto list = rules.list(kind);
         if (!list)
             return list.error();
         for (const ListedRule& rule : list->rules)
-            if (prefix.contains(rule.prefix))
-                spared.push_back(rule.prefix.to_string() + " (" +
-                                 (kind == RuleKind::allow ? "allowed" : reason_of(rule)) + ')');
+            spare(rule.prefix, kind == RuleKind::allow ? "allowed" : reason_of(rule));
     }
+    for (const ProtectedSource& source : guarded)
+        spare(Prefix::host(source.address), source.reason);
     return spared;
 }
 

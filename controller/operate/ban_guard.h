@@ -6,14 +6,17 @@
 
 #include "base/result.h"
 #include "gate/source_rules.h"
+#include "operate/protected_sources.h"
 
 namespace sluice {
 
 // What the operator may ban: not what is allowed (not even by force), not what is protected or
-// suspiciously wide (unless by force).
-Status check_ban(SourceRules& rules, const Prefix& prefix, bool forced);
+// suspiciously wide (unless by force). `guarded` are protections that are still to be written.
+Status check_ban(SourceRules& rules, const Prefix& prefix, bool forced,
+                 const std::vector<ProtectedSource>& guarded);
 
 // What inside the prefix a ban without force does not reach, for people: "192.0.2.1 (a gateway)".
-Result<std::vector<std::string>> spared_inside(SourceRules& rules, const Prefix& prefix);
+Result<std::vector<std::string>> spared_inside(SourceRules& rules, const Prefix& prefix,
+                                               const std::vector<ProtectedSource>& guarded);
 
 }  // namespace sluice

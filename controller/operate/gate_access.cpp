@@ -39,7 +39,7 @@ Status check_access(const std::string& pin_dir) {
         return no_gate(pin_dir);
     if (there && ::access(pin_dir.c_str(), R_OK | X_OK) == 0)
         return {};
-    return from_errno(errno, "open " + pin_dir, std::string(kAsRoot));
+    return cannot_open("open " + pin_dir, errno);
 }
 
 std::vector<std::string> pin_names() {
@@ -94,6 +94,20 @@ Result<WritableGate> open_gate_to_write(const std::string& pin_dir,
     if (!tables)
         return tables.error();
     return WritableGate{*std::move(lock), *std::move(tables)};
+}
+
+bool is_bpffs_root(const std::string& path) {
+    constexpr ino_t kRoot = 1;  // the kernel's simple file systems all have it there
+    return is_on_bpffs(path) && inode_of(path) == kRoot;
+}
+
+Error cannot_open(const std::string& operation, int error_number) {
+    std::string hint;
+    if (error_number == EACCES || error_number == EPERM)
+        hint = kAsRoot;
+    else if (error_number == ENAMETOOLONG)
+        hint = "a directory's name has at most 255 characters, its path 4095";
+    return from_errno(error_number, operation, std::move(hint));
 }
 
 bool is_on_bpffs(const std::string& path) {

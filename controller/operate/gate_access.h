@@ -26,6 +26,11 @@ Result<WritableGate> open_gate_to_write(const std::string& pin_dir,
                                         std::chrono::milliseconds timeout);
 
 bool is_on_bpffs(const std::string& path);
+// Where everybody's pins lie.
+bool is_bpffs_root(const std::string& path);
+
+// A pin directory that cannot be used, with a hint where there is one.
+Error cannot_open(const std::string& operation, int error_number);
 
 // Removes all pins of a gate, and the directory where nothing else is in it.
 Status remove_pins(const std::string& pin_dir);

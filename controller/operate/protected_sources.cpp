@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "gate/attachment.h"
 #include "net/host.h"
 #include "net/interface.h"
 
@@ -27,16 +29,57 @@ Result<std::vector<IpAddress>> gateways() {
     return found;
 }
 
-Status replace(SourceRules& rules, const Operator& who, std::string_view list, std::string reason,
-               const Result<std::vector<IpAddress>>& addresses) {
-    if (!addresses)
-        return addresses.error().with_context(list);
+// What sluicectl keeps a list of, and how it finds out.
+struct HostList {
+    std::string_view name;
+    std::string_view reason;
+    Result<std::vector<IpAddress>> (*find)();
+};
+constexpr std::array<HostList, 3> kHostLists = {
+    {{kOwnAddresses, "an address of this host", own_addresses},
+     {kGateways, "a default gateway", gateways},
+     {kResolvers, "a name server of this host", [] { return resolvers(); }}}};
+constexpr std::string_view kSshReason = "an operator's SSH client";
+
+Result<std::vector<ProtectedSource>> host_sources() {
+    std::vector<ProtectedSource> found;
+    for (const HostList& list : kHostLists) {
+        const auto addresses = list.find();
+        if (!addresses)
+            return addresses.error().with_context(list.name);
+        for (const IpAddress& address : *addresses)
+            found.push_back({address, list.name, list.reason});
+    }
+    return found;
+}
+
+using Addresses = std::set<IpAddress>;
+
+// Building a list anew costs a look at everything that is listed: only where something changed.
+Status follow(SourceRules& rules, const Operator& who, const HostList& list,
+              const Addresses& wanted, const std::vector<ListedRule>& standing) {
+    Addresses there;
+    for (const ListedRule& rule : standing)
+        if (rule.list == list.name)
+            there.insert(rule.prefix.address());
+    if (there == wanted)
+        return {};
     std::vector<RuleEntry> entries;
-    for (const IpAddress& address : *addresses)
+    for (const IpAddress& address : wanted)
         entries.push_back({.prefix = Prefix::host(address), .kind = RuleKind::protect});
-    const auto replaced =
-        rules.replace_list(list, entries, {.reason = std::move(reason), .actor = who.name});
-    return replaced ? Status{} : replaced.error().with_context(list);
+    const auto replaced = rules.replace_list(
+        list.name, entries, {.reason = std::string(list.reason), .actor = who.name});
+    return replaced ? Status{} : replaced.error().with_context(list.name);
+}
+
+Status protect_operator(SourceRules& rules, const Operator& who) {
+    if (!who.from)
+        return {};
+    const auto outcome = rules.protect(Prefix::host(*who.from), {.ttl = kSession,
+                                                                 .list = std::string(kSshPeers),
+                                                                 .reason = std::string(kSshReason),
+                                                                 .actor = who.name});
+    return outcome ? Status{} : outcome.error().with_context(kSshPeers);
 }
 
 }  // namespace
@@ -45,25 +88,55 @@ bool is_reserved_list(std::string_view list) {
     return std::find(kReserved.begin(), kReserved.end(), list) != kReserved.end();
 }
 
+Result<std::vector<ProtectedSource>> wanted_protections(const Tables& tables, const Operator& who) {
+    auto found = attached_here(tables) ? host_sources() : std::vector<ProtectedSource>{};
+    if (found && who.from)
+        found->push_back({*who.from, kSshPeers, kSshReason});
+    return found;
+}
+
 Status protect_host(SourceRules& rules, const Operator& who) {
-    for (const Status& status :
-         {replace(rules, who, kOwnAddresses, "an address of this host", own_addresses()),
-          replace(rules, who, kGateways, "a default gateway", gateways()),
-          replace(rules, who, kResolvers, "a name server of this host", resolvers())})
-        if (!status)
-            return status;
+    const auto wanted = host_sources();
+    if (!wanted)
+        return wanted.error();
+    const auto standing = rules.protections();
+    if (!standing)
+        return standing.error();
+    for (const HostList& list : kHostLists) {
+        Addresses addresses;
+        for (const ProtectedSource& source : *wanted)
+            if (source.list == list.name)
+                addresses.insert(source.address);
+        if (const Status followed = follow(rules, who, list, addresses, *standing); !followed)
+            return followed;
+    }
     return protect_operator(rules, who);
 }
 
-Status protect_operator(SourceRules& rules, const Operator& who) {
+Status refresh_protection(const Tables& tables, SourceRules& rules, const Operator& who) {
+    const Status done =
+        attached_here(tables) ? protect_host(rules, who) : protect_operator(rules, who);
+    return done ? done : done.error().with_context("protected set");
+}
+
+Status warn_of_own_ban(SourceRules& rules, const Operator& who,
+                       std::vector<std::string>& warnings) {
     if (!who.from)
         return {};
-    const auto outcome =
-        rules.protect(Prefix::host(*who.from), {.ttl = kSession,
-                                                .list = std::string(kSshPeers),
-                                                .reason = "an operator's SSH client",
-                                                .actor = who.name});
-    return outcome ? Status{} : outcome.error().with_context(kSshPeers);
+    const auto found = rules.lookup(*who.from);
+    if (!found)
+        return found.error();
+    const bool by_force = found->deciding && (found->deciding->flags & SLUICE_RULE_FORCED) != 0;
+    const bool by_hand = !found->deciding && found->by_hand_until_ns;
+    if (found->standing != SourceStanding::banned || !(by_force || by_hand))
+        return {};
+    const std::string own = who.from->to_string();
+    warnings.push_back("your own address " + own + " is banned" +
+                       (by_hand
+                            ? " by hand: delete it from bans_manual with bpftool"
+                            : " by force: sluicectl unban " + found->deciding->prefix.to_string() +
+                                  ", or sluicectl allow " + own));
+    return {};
 }
 
 }  // namespace sluice

@@ -29,6 +29,8 @@ mask() {
         -e '/^(Banned|Would ban|Allowed)/!s/\bin [0-9]+ (d|h|min|s)( [0-9]+ (h|min|s))?\b/in SPAN/g' \
         -e 's/_s":[0-9.]+/_s":S/g' \
         -e 's/\(program [0-9]+\)/(program N)/' \
+        -e 's/(link detach id) [0-9]+/\1 N/' \
+        -e 's/x{300}/x…x/' \
         -e 's/(need|only) [0-9]+ MiB/\1 N MiB/g' \
         -e 's/(alone, by a pinned link|beside other XDP programs)/PLACED/' \
         -e 's/"dispatcher":(true|false)/"dispatcher":B/g' \

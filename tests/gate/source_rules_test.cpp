@@ -106,6 +106,39 @@ TEST_F(SourceRulesTest, AllKindsOfLengthsWork) {
     EXPECT_EQ(tables_->settings().bans4, 0U);
 }
 
+TEST_F(SourceRulesTest, BansThatDropNothingAreKnown) {
+    ban("198.51.100.9");
+    ban("198.51.100.0/24");
+    ban("203.0.113.5");
+    ASSERT_TRUE(rules_->ban(prefix("203.0.113.6"), {.forced = true}));
+    ASSERT_TRUE(rules_->ban(prefix("198.51.100.8"), {.forced = true}));
+    EXPECT_EQ(rules_->counts().value().bans_overruled, 0U);
+    protect("198.51.100.9");
+    protect("198.51.100.8");  // in vain: that ban insists
+    allow("203.0.113.0/24");
+    const auto counts = rules_->counts().value();
+    EXPECT_EQ(counts.bans_enforced, 5U);
+    EXPECT_EQ(counts.bans_overruled, 3U);
+    for (const ListedRule& rule : rules_->list(RuleKind::ban).value().rules) {
+        const bool passes = rule.prefix.is_host() && !banned(rule.prefix.address().to_string());
+        EXPECT_EQ(rule.overruled, passes) << rule.prefix.to_string();
+    }
+    expect_consistent();
+}
+
+TEST_F(SourceRulesTest, ProtectionsAreListedByThemselves) {
+    ban("198.51.100.0/24");
+    protect("198.51.100.9");
+    ASSERT_TRUE(rules_->protect(prefix("198.51.100.9"), {.list = "gateways"}));
+    ASSERT_TRUE(rules_->protect(prefix("2001:db8::9"), {.ttl = 1h, .list = "ssh-peers"}));
+    EXPECT_EQ(rules_->protections().value().size(), 3U);
+    set_clock(1000 + 3600);
+    const auto left = rules_->protections().value();
+    ASSERT_EQ(left.size(), 2U);
+    EXPECT_EQ(left[0].prefix, prefix("198.51.100.9"));
+    EXPECT_NE(left[0].list, left[1].list);
+}
+
 TEST_F(SourceRulesTest, TheWidestPrefixesTakeForce) {
     for (const auto* text : {"0.0.0.0/0", "128.0.0.0/7", "::/0", "2000::/18"})
         EXPECT_FALSE(rules_->ban(prefix(text), {})) << text;
@@ -182,10 +215,10 @@ TEST_F(SourceRulesTest, LongAndPermanentBansLastAsLongAsAsked) {
 }
 
 TEST_F(SourceRulesTest, TimesBeyondTheClockAreRefusedAloud) {
-    const auto long_ban = rules_->ban(prefix("192.0.2.1"), {.ttl = 24h * 365 * 37});
+    const auto long_ban = rules_->ban(prefix("192.0.2.1"), {.ttl = kLongestTtl + 1h});
     ASSERT_FALSE(long_ban);
     EXPECT_EQ(long_ban.error().code, ErrorCode::usage);
-    EXPECT_TRUE(rules_->ban(prefix("192.0.2.1"), {.ttl = 24h * 365 * 36}));
+    EXPECT_TRUE(rules_->ban(prefix("192.0.2.1"), {.ttl = kLongestTtl}));
     EXPECT_FALSE(rules_->ban(prefix("192.0.2.2"), {.ttl = 0s}));
     EXPECT_FALSE(rules_->ban(prefix("192.0.2.2"), {.ttl = -5s}));
     EXPECT_FALSE(banned("192.0.2.2"));

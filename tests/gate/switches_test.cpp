@@ -139,10 +139,12 @@ TEST_F(SwitchesTest, AttachmentsAreConfirmedByName) {
     tables_->settings().attached[1] =
         sluice_switch_make(1, 0, 1, SLUICE_ORIGIN_OPERATOR, 1, deadline);
     std::strcpy(tables_->interfaces[1].name, "eth1");
+    EXPECT_TRUE(list_switches(*tables_).empty()) << "of a slot that nobody holds";
+    tables_->interfaces[1].attachment = SLUICE_ATTACHED_LINK;
     const auto entries = list_switches(*tables_);
     ASSERT_EQ(entries.size(), 1U);
     EXPECT_EQ(entries[0].id, "attach:eth1");
-    EXPECT_EQ(entries[0].after, "detached");
+    EXPECT_EQ(entries[0].after, "passes everything");
     ASSERT_TRUE(confirm_switches(*tables_, "attach:eth1"));
     advance(1h);
     EXPECT_EQ(sluice_switch_value(tables_->settings().attached[1], gate_now_ns(*tables_)), 1U);
