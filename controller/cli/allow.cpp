@@ -1,4 +1,5 @@
 // sluicectl allow, unallow, allows: who skips the limits, and no ban hits.
+#include "cli/ban_checks.h"
 #include "cli/command_line.h"
 #include "cli/format.h"
 #include "cli/prefix_argument.h"
@@ -25,6 +26,8 @@ Result<Answer> allow(const AllowOptions& options, const Session& session) {
     const auto ttl = parse_ttl(options.ttl);
     if (!ttl)
         return ttl.error();
+    if (const Status reason = check_reason(options.reason, current_operator()); !reason)
+        return reason.error();
     auto gate = session.open_to_write();
     if (!gate)
         return gate.error();
@@ -39,6 +42,7 @@ Result<Answer> allow(const AllowOptions& options, const Session& session) {
     if (!outcome)
         return outcome.error();
     log_change(who, "allow " + argument->prefix.to_string(), options.reason);
+    answer.changed = true;
     answer.data = {{"prefix", argument->prefix.to_string()},
                    {"exempt", options.exempt},
                    {"expires_in_s", seconds_until(outcome->until_ns, now_ns)},
@@ -66,6 +70,7 @@ Result<Answer> unallow(const std::string& prefix, const Session& session) {
     log_change(current_operator(), "unallow " + argument->prefix.to_string());
     if (outcome->still_under)
         answer.warnings.push_back("still allowed, by " + outcome->still_under->to_string());
+    answer.changed = true;
     answer.data = {{"prefix", argument->prefix.to_string()},
                    {"removed", outcome->removed},
                    {"still_allowed_by",

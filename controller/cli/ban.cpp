@@ -78,6 +78,8 @@ Result<Answer> ban(const BanOptions& options, const Session& session) {
         return ttl.error();
     if (const Status source = check_source(options.source); !source)
         return source.error();
+    if (const Status reason = check_reason(options.reason, current_operator()); !reason)
+        return reason.error();
     auto gate = session.open_to_write();
     if (!gate)
         return gate.error();
@@ -122,6 +124,7 @@ Result<Answer> ban(const BanOptions& options, const Session& session) {
             return noted.error();
     if (!options.dry_run)
         log_change(who, "ban " + prefix.to_string() + " by " + options.source, options.reason);
+    answer.changed = !options.dry_run;
     answer.data = {{"prefix", prefix.to_string()},
                    {"source", options.source},
                    {"expires_in_s", seconds_until(outcome->until_ns, now_ns)},
@@ -179,6 +182,7 @@ Result<Answer> unban(const UnbanOptions& options, const Session& session) {
     if (done.by_hand)
         answer.warnings.push_back("still banned by hand: delete it from " + session.pin_dir +
                                   "/bans_manual with bpftool");
+    answer.changed = !missing;
     answer.data = {
         {"prefix", prefix.to_string()},
         {"removed", done.removed},

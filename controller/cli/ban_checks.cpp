@@ -1,5 +1,6 @@
 #include "cli/ban_checks.h"
 
+#include "base/text.h"
 #include "operate/protected_sources.h"
 #include "policy/rule_id.h"
 
@@ -7,12 +8,34 @@ namespace sluice::cli {
 
 Status check_source(const std::string& source) {
     if (!is_valid_name(source))
-        return make_error(ErrorCode::usage, "--source: \"" + source + "\" is no name of a list",
+        return make_error(ErrorCode::usage,
+                          "--source: " + in_quotes(source) + " is no name of a list",
                           "use up to 32 of a-z, 0-9 and -");
     if (is_reserved_list(source))
-        return make_error(ErrorCode::usage, "--source: \"" + source + "\" is kept by Sluice itself",
+        return make_error(ErrorCode::usage,
+                          "--source: " + in_quotes(source) + " is kept by Sluice itself",
                           "use another name");
     return {};
+}
+
+Status check_list(SourceRules& rules, const std::string& source) {
+    const auto known = rules.knows_list(source);
+    if (!known)
+        return known.error();
+    if (!*known)
+        return make_error(ErrorCode::not_found, "there is no list " + in_quotes(source),
+                          "see: sluicectl bans");
+    return {};
+}
+
+Status check_reason(const std::string& reason, const Operator& who) {
+    const size_t room = reason_room(who.to_string());
+    if (reason.size() <= room)
+        return {};
+    return make_error(ErrorCode::usage,
+                      "--reason has " + std::to_string(reason.size()) + " bytes; the gate keeps " +
+                          std::to_string(room) + " beside your name",
+                      "shorten it to what a colleague has to know");
 }
 
 }  // namespace sluice::cli

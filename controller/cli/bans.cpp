@@ -2,6 +2,7 @@
 #include <cctype>
 #include <filesystem>
 
+#include "base/text.h"
 #include "cli/ban_checks.h"
 #include "cli/command_line.h"
 #include "cli/enforcement.h"
@@ -17,7 +18,7 @@ namespace {
 
 struct ListOptions {
     std::optional<std::string> source;
-    std::optional<size_t> limit;  // absent: as much as people read, everything for machines
+    std::optional<std::string> limit;  // absent: as much as people read, everything for machines
 };
 
 struct ImportOptions {
@@ -26,6 +27,7 @@ struct ImportOptions {
     std::string ttl = "permanent";
     std::optional<std::string> source;
     bool force = false;
+    bool dry_run = false;
 };
 
 // "/var/lib/sluice/drop_v4.json" becomes "drop-v4": what people would call the list.
@@ -37,6 +39,20 @@ std::string name_from(const std::string& path) {
             c = '-';
     }
     return name.substr(0, SLUICE_NAME_BYTES - 1);
+}
+
+// The list's name, as written or from the file's.
+Result<std::string> list_name(const ImportOptions& options) {
+    if (options.file.empty())
+        return make_error(ErrorCode::usage, "FILE is empty", "name the file with the list");
+    const std::string name = options.source.value_or(name_from(options.file));
+    if (const Status usable = check_source(name); !usable)
+        return options.source
+                   ? usable.error()
+                   : make_error(ErrorCode::usage,
+                                "the name of the file makes no name of a list: " + in_quotes(name),
+                                "give the list another one: --source NAME");
+    return name;
 }
 
 Result<ListFile> read_list(const ImportOptions& options) {
@@ -75,9 +91,10 @@ Result<Answer> import(const ImportOptions& options, const Session& session) {
     const auto ttl = parse_ttl(options.ttl);
     if (!ttl)
         return ttl.error();
-    const std::string source = options.source.value_or(name_from(options.file));
-    if (const Status usable = check_source(source); !usable)
-        return usable.error();
+    const auto named = list_name(options);
+    if (!named)
+        return named.error();
+    const std::string& source = *named;
     const auto list = read_list(options);
     if (!list)
         return list.error();
@@ -89,16 +106,20 @@ Result<Answer> import(const ImportOptions& options, const Session& session) {
         entries.push_back({.prefix = prefix, .ttl = *ttl});
     const Operator who = current_operator();
     SourceRules rules(gate->tables);
-    if (const Status guarded = refresh_protection(gate->tables, rules, who); !guarded)
-        return guarded.error();
+    if (!options.dry_run)
+        if (const Status guarded = refresh_protection(gate->tables, rules, who); !guarded)
+            return guarded.error();
     const auto outcome = rules.import(source, entries,
                                       {.reason = "imported from " + options.file,
                                        .actor = who.to_string(),
-                                       .forced = options.force});
+                                       .forced = options.force,
+                                       .rehearse = options.dry_run});
     if (!outcome)
         return outcome.error();
-    log_change(who, "import " + plural(outcome->added, "ban") + " as " + source);
+    if (!options.dry_run)
+        log_change(who, "import " + plural(outcome->added, "ban") + " as " + source);
     Answer answer;
+    answer.changed = !options.dry_run;
     warn_about(*list, answer.warnings);
     warn_about(*outcome, answer.warnings);
     if (const Status looked = warn_of_own_ban(rules, who, answer.warnings); !looked)
@@ -114,33 +135,49 @@ Result<Answer> import(const ImportOptions& options, const Session& session) {
         {"unchanged", outcome->unchanged},
         {"duplicates", list->duplicates + outcome->duplicates},
         {"refused", list->refused + outcome->allowed + outcome->protected_ + outcome->too_wide},
-        {"enforced", *enforced}};
+        {"enforced", *enforced && !options.dry_run},
+        {"dry_run", options.dry_run}};
     return answer;
 }
 
 void show_import(const Json& data, Screen& screen) {
     const auto count = [&](const char* key) { return data[key].get<uint64_t>(); };
-    screen.line("Banned " + format_count(count("added")) + " of " + plural(count("read"), "entry") +
-                " as " + data["source"].get<std::string>() + "; " +
-                format_count(count("unchanged")) + " were banned already, " +
-                format_count(count("changed")) + " changed, " + format_count(count("refused")) +
-                " refused.");
+    const bool dry_run = data["dry_run"];
+    screen.line((dry_run ? "Would ban " : "Banned ") + format_count(count("added")) + " of " +
+                plural(count("read"), "entry") + " as " + data["source"].get<std::string>() + "; " +
+                format_count(count("unchanged")) +
+                (dry_run ? " are banned already, " : " were banned already, ") +
+                format_count(count("changed")) + (dry_run ? " would change, " : " changed, ") +
+                format_count(count("refused")) + " refused.");
+}
+
+Result<Answer> list(const ListOptions& options, const Session& session) {
+    constexpr size_t kReadable = 100;
+    size_t limit = session.json ? 0 : kReadable;
+    if (options.limit) {
+        const auto wanted = parse_count("--limit", *options.limit);
+        if (!wanted)
+            return wanted.error();
+        limit = *wanted;
+    }
+    return list_rules(session, {RuleKind::ban, options.source, limit});
 }
 
 Result<Answer> flush(const std::string& source, const Session& session) {
     if (is_reserved_list(source))
-        return make_error(ErrorCode::usage, '"' + source + "\" is kept by Sluice itself");
+        return make_error(ErrorCode::usage, in_quotes(source) + " is kept by Sluice itself");
     auto gate = session.open_to_write();
     if (!gate)
         return gate.error();
-    const auto removed = SourceRules(gate->tables).flush(source);
+    SourceRules rules(gate->tables);
+    if (const Status known = check_list(rules, source); !known)
+        return known.error();
+    const auto removed = rules.flush(source);
     if (!removed)
         return removed.error();
-    if (*removed == 0)
-        return make_error(ErrorCode::not_found, "there are no bans of \"" + source + '"',
-                          "see: sluicectl bans");
     log_change(current_operator(), "flush the bans of " + source);
     Answer answer;
+    answer.changed = *removed != 0;
     answer.data = {{"source", source}, {"removed", *removed}};
     return answer;
 }
@@ -161,13 +198,7 @@ void add_bans(CommandLine& line) {
                     "At most so many, 0: all; default: 100, with --json all")
         ->type_name("N");
     line.handle(
-        app,
-        [options](const Session& session) {
-            constexpr size_t kReadable = 100;
-            const size_t limit = options->limit.value_or(session.json ? 0 : kReadable);
-            return list_rules(session, {RuleKind::ban, options->source, limit});
-        },
-        show_rules);
+        app, [options](const Session& session) { return list(*options, session); }, show_rules);
 
     auto import_options = std::make_shared<ImportOptions>();
     CLI::App* importing = line.add("import", "Ban all that a file lists", app);
@@ -181,6 +212,8 @@ void add_bans(CommandLine& line) {
     importing->add_option("--source", import_options->source, "The list; default: the file's name")
         ->type_name("NAME");
     importing->add_flag("--force", import_options->force, "Even what is protected, or very wide");
+    importing->add_flag("--dry-run", import_options->dry_run,
+                        "Say what would change, and change nothing");
     line.handle(
         importing,
         [import_options](const Session& session) { return import(*import_options, session); },

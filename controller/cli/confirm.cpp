@@ -35,6 +35,7 @@ Result<Answer> run(const std::string& id, const Session& session) {
     for (const std::string& done : *confirmed)
         log_change(who, "confirm " + done);
     Answer answer;
+    answer.changed = true;
     answer.data = {{"confirmed", *confirmed}};
     if (const Status looked = warn_of_own_ban(rules, who, answer.warnings); !looked)
         return looked.error();

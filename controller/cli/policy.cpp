@@ -40,8 +40,9 @@ Result<Answer> check(const std::string& path, const Session&) {
     if (!config)
         return config.error();
     const Policy& policy = config->policy;
+    // Reading it has found whatever has a place in the file.
     if (const Status compiled = try_to_compile(policy); !compiled)
-        return compiled.error();
+        return failed(path + ": " + compiled.error().message, compiled.error().hint);
     const auto cpus = cpu_count();
     if (!cpus)
         return cpus.error();
@@ -131,6 +132,7 @@ Result<Answer> apply(const std::string& path, const std::optional<std::string>& 
     log_change(who, "policy version " + std::to_string(before) + " to " + std::to_string(*version) +
                         ", from " + config->source);
     Answer answer;
+    answer.changed = true;
     answer.data = {{"version", *version},
                    {"before", before},
                    {"source", config->source},

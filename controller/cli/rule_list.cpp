@@ -1,5 +1,6 @@
 #include "cli/rule_list.h"
 
+#include "cli/ban_checks.h"
 #include "cli/enforcement.h"
 #include "cli/format.h"
 
@@ -20,7 +21,11 @@ Result<Answer> list_rules(const Session& session, const RuleQuery& query) {
     if (!tables)
         return tables.error();
     const bool bans = query.kind == RuleKind::ban;
-    const auto found = SourceRules(*tables).list(
+    SourceRules rules(*tables);
+    if (query.source)
+        if (const Status known = check_list(rules, *query.source); !known)
+            return known.error();
+    const auto found = rules.list(
         query.kind, query.source ? std::optional<std::string_view>(*query.source) : std::nullopt,
         query.limit);
     if (!found)

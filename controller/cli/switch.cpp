@@ -1,6 +1,7 @@
 // sluicectl switch: one rule, service or the gate, off, to observe or on, here, for a time.
 #include <array>
 
+#include "cli/ban_checks.h"
 #include "cli/command_line.h"
 #include "cli/format.h"
 #include "cli/switching.h"
@@ -29,6 +30,8 @@ Result<Answer> change(const std::string& verb, const Options& options, const Ses
     const auto timing = read_timing(options.timing);
     if (!timing)
         return timing.error();
+    if (const Status reason = check_reason(options.reason, current_operator()); !reason)
+        return reason.error();
     auto gate = session.open_to_write();
     if (!gate)
         return gate.error();

@@ -91,6 +91,7 @@ Result<Answer> change_mode(Tables& tables, const SwitchTarget& target, std::opti
                        std::string(mode_name(*now)),
                    options.reason);
     Answer answer;
+    answer.changed = !options.dry_run;
     answer.data = {{"target", id},
                    {"before", mode_name(*before)},
                    {"now", mode_name(*now)},

@@ -3,6 +3,7 @@
 
 #include <charconv>
 
+#include "base/text.h"
 #include "cli/command_line.h"
 #include "cli/enforcement.h"
 #include "cli/format.h"
@@ -38,7 +39,7 @@ Result<uint8_t> parse_protocol(const std::string& text) {
     const char* end = text.data() + text.size();
     const auto [stop, failure] = std::from_chars(text.data(), end, number);
     if (failure != std::errc{} || stop != end)
-        return usage("--proto: \"" + text + "\" is no protocol",
+        return usage("--proto: " + in_quotes(text) + " is no protocol",
                      "use tcp, udp, icmp, icmp6 or a number up to 255");
     return number;
 }
@@ -91,6 +92,10 @@ Result<Answer> run(const Options& options, const Session& session) {
     const auto question = read(options);
     if (!question)
         return question.error();
+    if (question->destination && question->destination->family() != address->family())
+        return usage("--destination: " + question->destination->to_string() +
+                         " is not of the family of " + address->to_string(),
+                     "no packet goes from IPv4 to IPv6 or back; name two addresses of one family");
     auto tables = session.open();
     if (!tables)
         return tables.error();

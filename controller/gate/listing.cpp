@@ -34,17 +34,23 @@ std::string_view cut(std::string_view text, size_t most) {
     return text.substr(0, most);
 }
 
+constexpr size_t kNoteRoom = SLUICE_NOTE_BYTES - 2;  // each text has a closing zero
+constexpr size_t kActorRoom = kNoteRoom / 2;
+
 sluice_note make_note(std::string_view actor, std::string_view reason) {
     sluice_note note{};
-    constexpr size_t room = sizeof(note.text) - 2;
-    actor = cut(actor, room - kLongestReason);
-    reason = cut(reason, room - actor.size());
+    reason = cut(reason, reason_room(actor));
+    actor = cut(actor, kActorRoom);
     std::copy(actor.begin(), actor.end(), note.text);
     std::copy(reason.begin(), reason.end(), note.text + actor.size() + 1);
     return note;
 }
 
 }  // namespace
+
+size_t reason_room(std::string_view actor) {
+    return kNoteRoom - cut(actor, kActorRoom).size();
+}
 
 RuleKey Member::rule_key() const {
     std::array<uint8_t, 16> bytes{};

@@ -33,8 +33,8 @@ struct Member {
 
 sluice_listing_key listing_key(const Prefix& prefix, RuleKind kind, uint16_t list);
 
-// Who and why share the room of a note; this much is always there for the reason.
-inline constexpr size_t kLongestReason = (SLUICE_NOTE_BYTES - 2) / 2;
+// How many bytes of a reason are kept beside this actor: who and why share the room of a note.
+size_t reason_room(std::string_view actor);
 
 struct Note {
     std::string actor;
