@@ -1,13 +1,14 @@
 // PrefixSet: many prefixes, to be asked whether one of them contains another.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <set>
 #include <tuple>
+#include <vector>
 
 #include "gate/rule_key.h"
-#include "gate/rule_lengths.h"
 
 namespace sluice {
 
@@ -15,17 +16,16 @@ class PrefixSet {
   public:
     void add(const RuleKey& key) {
         keys_.insert(order(key));
-        lengths_[key.family() == Family::ipv4 ? 0 : 1].set(key.length);
+        auto& lengths = lengths_[key.family() == Family::ipv4 ? 0 : 1];
+        if (std::find(lengths.begin(), lengths.end(), key.length) == lengths.end())
+            lengths.push_back(key.length);
     }
     [[nodiscard]] bool covers(const RuleKey& key) const {
         const auto& lengths = lengths_[key.family() == Family::ipv4 ? 0 : 1];
-        if (lengths.none())
-            return false;
-        for (uint32_t length = 0; length <= key.length; ++length)
-            if (lengths.test(length) &&
-                keys_.contains(order({sluice_network(key.network, length), length})))
-                return true;
-        return false;
+        return std::any_of(lengths.begin(), lengths.end(), [&](uint32_t length) {
+            return length <= key.length &&
+                   keys_.contains(order({sluice_network(key.network, length), length}));
+        });
     }
 
   private:
@@ -34,7 +34,7 @@ class PrefixSet {
         return {key.network.high, key.network.low, key.length};
     }
     std::set<Order> keys_;
-    std::array<LengthSet, 2> lengths_;
+    std::array<std::vector<uint32_t>, 2> lengths_;  // those in use, in no order
 };
 
 }  // namespace sluice

@@ -12,13 +12,14 @@ namespace sluice {
 
 namespace {
 
-// Distinct prefixes among them.
+bool by_prefix(const RuleKey& a, const RuleKey& b) {
+    return std::tie(a.network.high, a.network.low, a.length) <
+           std::tie(b.network.high, b.network.low, b.length);
+}
+
+// Distinct prefixes among them, which are in order then.
 size_t count_distinct(std::vector<RuleKey>& keys) {
-    const auto order = [](const RuleKey& a, const RuleKey& b) {
-        return std::tie(a.network.high, a.network.low, a.length) <
-               std::tie(b.network.high, b.network.low, b.length);
-    };
-    std::sort(keys.begin(), keys.end(), order);
+    std::sort(keys.begin(), keys.end(), by_prefix);
     return static_cast<size_t>(std::unique(keys.begin(), keys.end()) - keys.begin());
 }
 
@@ -126,8 +127,18 @@ Result<RuleList> SourceRules::list(RuleKind kind, std::optional<std::string_view
     const auto overruling = Overruling::read(rules_.rules(), now);
     if (!overruling)
         return overruling.error();
-    for (ListedRule& rule : found.rules)
-        rule.overruled = overruling->beats(RuleKey::of(rule.prefix), rule.forced);
+    // One that somebody forced holds, whatever other lists say.
+    const auto is_forced = [&](const RuleKey& key) {
+        return std::ranges::any_of(rules_.values(key), [&](uint64_t value) {
+            return (sluice_rule_flags(value) & SLUICE_RULE_FORCED) != 0 &&
+                   is_live(sluice_rule_until(value), now);
+        });
+    };
+    for (ListedRule& rule : found.rules) {
+        const auto key = RuleKey::of(rule.prefix);
+        rule.overruled =
+            overruling->beats(key, rule.forced) && overruling->beats(key, is_forced(key));
+    }
     return found;
 }
 
@@ -253,14 +264,17 @@ Result<RuleCounts> SourceRules::counts() const {
     const auto overruling = Overruling::read(rules_.rules(), now);
     if (!overruling)
         return overruling.error();
-    std::vector<RuleKey> enforced, unbeaten;
+    std::vector<RuleKey> enforced, beaten, unbeaten_by_force;
     const auto read = rules_.for_each([&](const RuleKey& key, uint64_t value) {
         const uint32_t flags = sluice_rule_flags(value);
         if ((flags & SLUICE_RULE_BAN) == 0 || !is_live(sluice_rule_until(value), now))
             return;
         enforced.push_back(key);
-        if (!overruling->beats(key, (flags & SLUICE_RULE_FORCED) != 0))
-            unbeaten.push_back(key);
+        const bool forced = (flags & SLUICE_RULE_FORCED) != 0;
+        if (overruling->beats(key, forced))
+            beaten.push_back(key);
+        else if (forced)
+            unbeaten_by_force.push_back(key);
     });
     if (!read)
         return read.error();
@@ -268,7 +282,13 @@ Result<RuleCounts> SourceRules::counts() const {
     RuleCounts counts;
     counts.bans_wanted = count_distinct(wanted[0]);
     counts.bans_enforced = count_distinct(enforced);
-    counts.bans_overruled = counts.bans_enforced - count_distinct(unbeaten);
+    // Here, too, one that somebody forced holds.
+    std::sort(unbeaten_by_force.begin(), unbeaten_by_force.end(), by_prefix);
+    std::erase_if(beaten, [&](const RuleKey& key) {
+        return std::binary_search(unbeaten_by_force.begin(), unbeaten_by_force.end(), key,
+                                  by_prefix);
+    });
+    counts.bans_overruled = count_distinct(beaten);
     counts.allows = count_distinct(wanted[1]);
     counts.guarded = count_distinct(wanted[2]);
     counts.classified = count_distinct(wanted[3]);

@@ -114,6 +114,7 @@ TEST_F(SourceRulesTest, BansThatDropNothingAreKnown) {
     ASSERT_TRUE(rules_->ban(prefix("198.51.100.8"), {.forced = true}));
     EXPECT_EQ(rules_->counts().value().bans_overruled, 0U);
     protect("198.51.100.9");
+    ban("198.51.100.8", {}, "feed");
     protect("198.51.100.8");  // in vain: that ban insists
     allow("203.0.113.0/24");
     const auto counts = rules_->counts().value();
