@@ -150,7 +150,7 @@ TEST_F(PolicyStoreTest, IdsOfRemovedServicesAreReusedOnlyAfterFourDays) {
 
     const auto refused = install(named("a", 1) + named("c", 3) + named("d", 4));
     ASSERT_FALSE(refused);
-    EXPECT_NE(refused.error().hint.find("detach"), std::string::npos);
+    EXPECT_NE(refused.error().hint.find("bans import"), std::string::npos);
     EXPECT_EQ(current_policy_version(*tables_), 2U) << "refused whole";
 
     installed(named("a", 1) + named("b", 2) + named("c", 3));
