@@ -6,16 +6,16 @@ namespace sluice::bench {
 
 namespace {
 
-// Room for limits of 1,000,000 sources, where the default is made for a tenth; bans live next door.
-GateOptions for_a_million_sources() {
+// Limits of so many sources, at the fill that a gate is made for, and few bans.
+GateOptions limiting(uint32_t sets) {
     GateOptions options;
-    options.sizes.source_sets = 1U << 18;
+    options.sizes.source_sets = sets;
     options.sizes.ban4_lines = options.sizes.rule_lines = 1U << 12;
     options.sizes.listing = 1U << 12;
     return options;
 }
 
-GateOptions for_many_services() {
+GateOptions for_bans_and_services() {
     GateOptions options;
     options.sizes.services = SLUICE_MAX_SERVICES + 1;
     return options;
@@ -64,14 +64,16 @@ Result<Cast> Cast::make(const BareProgram& programs) {
             return made.error().with_context(name);
         return {};
     };
-    for (const auto& taken :
-         {take(cast.bare, "bare", make_bare(programs)),
-          take(cast.gate, "Sluice", make_gate(for_many_services())),
-          take(cast.large_gate, "Sluice for 1,000,000 sources", make_gate(for_a_million_sources())),
-          take(cast.xdp_filter, "xdp-filter", make_xdp_filter()),
-          take(cast.nftables, "nftables", make_nftables()),
-          take(cast.hashlimit, "hashlimit", make_hashlimit()),
-          take(cast.ipset, "ipset", make_ipset())})
+    for (const auto& taken : {take(cast.bare, "bare", make_bare(programs)),
+                              take(cast.gate, "Sluice", make_gate(for_bans_and_services())),
+                              take(cast.bytes_gate, "Sluice", make_gate(limiting(1U << 16))),
+                              take(cast.all_gate, "Sluice", make_gate(limiting(1U << 17))),
+                              take(cast.large_gate, "Sluice", make_gate(limiting(1U << 18))),
+                              take(cast.large_bytes_gate, "Sluice", make_gate(limiting(1U << 19))),
+                              take(cast.xdp_filter, "xdp-filter", make_xdp_filter()),
+                              take(cast.nftables, "nftables", make_nftables()),
+                              take(cast.hashlimit, "hashlimit", make_hashlimit()),
+                              take(cast.ipset, "ipset", make_ipset())})
         if (!taken)
             return taken.error();
     return cast;

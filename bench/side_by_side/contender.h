@@ -24,6 +24,8 @@ class Contender {
     [[nodiscard]] virtual bool can(const Setup& setup) const = 0;
     // Does nothing where this is in force already.
     Status apply(const Setup& setup);
+    // Makes the next apply() start from nothing: what is kept of sources is forgotten.
+    void renew() { in_force_.reset(); }
     // Packets that it let through since it was made.
     virtual Result<uint64_t> passed() = 0;
     // Reads the whole list of bans.
@@ -52,7 +54,10 @@ MadeContender make_ipset();
 
 // Everybody there is. A pointer without one: not on this machine.
 struct Cast {
-    std::unique_ptr<Contender> bare, gate, large_gate, xdp_filter, nftables, hashlimit, ipset;
+    std::unique_ptr<Contender> bare, xdp_filter, nftables, hashlimit, ipset;
+    // For bans, many services and one limit of 100,000 sources; then, as a gate's table of sources
+    // is made for what its policy says, for more limits, and for a million.
+    std::unique_ptr<Contender> gate, bytes_gate, all_gate, large_gate, large_bytes_gate;
     std::vector<std::string> missing;  // name and reason
 
     static Result<Cast> make(const BareProgram& programs);

@@ -1,4 +1,5 @@
 // Sluice itself.
+#include <algorithm>
 #include <sstream>
 #include <utility>
 
@@ -39,14 +40,14 @@ std::string policy_for(const Setup& setup) {
     out << service("packets", "udp/" + std::to_string(kLimitedPort)) << per_source
         << "packets = " << limit << "\n";
     out << service("and-bytes", "udp/" + std::to_string(kAndBytesPort)) << per_source
-        << "packets = " << limit << "\nbytes = \"20 GB/s\"\n";
+        << "packets = " << limit << "\nbytes = \"20GB/s\"\n";
     out << service("all", "udp/" + std::to_string(kAllLimitsPort)) << per_source
-        << "data = " << unreached << "\npackets = " << limit << "\nbytes = \"20 GB/s\"\n"
+        << "data = " << unreached << "\npackets = " << limit << "\nbytes = \"20GB/s\"\n"
         << "[service.per_prefix]\npackets = " << unreached
         << "\n[service.budget]\npackets = " << unreached << "\n";
     // The least of bytes that there is.
     out << service("bytes", "udp/" + std::to_string(kBytesPort)) << per_source
-        << "bytes = { rate = \"1366 B/h\", burst = 65550 }\n";
+        << "bytes = { rate = \"1366B/h\", burst = 65550 }\n";
     return out.str();
 }
 
@@ -75,6 +76,7 @@ class Gate : public Contender {
 
   protected:
     Status change(const Setup& setup) override {
+        std::ranges::fill(gate_.tables().sources.span(), sluice_source_set{});
         if (const std::string policy = policy_for(setup); policy != policy_) {
             if (const auto installed = gate_.install(policy); !installed)
                 return installed.error();

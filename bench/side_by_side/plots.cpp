@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "rows.h"
+#include "spread.h"
 
 namespace sluice::bench {
 
@@ -222,29 +223,41 @@ std::vector<Line> lines_of(const nlohmann::json& run, const std::vector<std::str
     return lines;
 }
 
+// Rows are minutes apart and the machine's speed changes, so a bar is the ratio of its row times
+// one bare drop: the median one.
 std::vector<Bar> rejections(const nlohmann::json& run) {
     std::vector<Bar> bars;
-    const auto add = [&](const std::string& name, double ns) {
+    std::vector<double> bare;
+    const auto add = [&](const std::string& name, double value) {
         if (std::ranges::find(bars, name, &Bar::name) == bars.end())
-            bars.push_back({name, ns});
+            bars.push_back({name, value});
     };
     for (const auto& row : run["rows"]) {
-        const bool over = row["group"] == kOverGroup;
-        const bool ban = row["group"] == kBannedGroup || row["group"] == "banned networks";
-        if (row["source_count"] != 1'000 || row["cores"] != 1 || (!over && !ban) ||
-            (ban && row["bans"] != 100'000) || row["name"].get<std::string>().ends_with("time") ||
-            row["name"].get<std::string>().ends_with("IPv6"))
+        const std::string group = row["group"], name = row["name"];
+        const bool networks = group == kNetworkGroup, ban = networks || group == kBannedGroup;
+        if (row["source_count"] != 1'000 || row["cores"] != 1 || (!ban && group != kOverGroup) ||
+            (ban && row["bans"] != 100'000) || name.ends_with("time") || name.ends_with("IPv6"))
             continue;
-        add("bare XDP drop", row["bare_ns"]);
-        for (const auto& contender : row["contenders"])
-            if (contender.contains("ns") &&
-                (row["group"] != "banned networks" || contender["name"] == "Sluice, network"))
-                add(contender["name"] == "Sluice"            ? "Sluice, over a limit"
-                    : contender["name"] == "Sluice, address" ? "Sluice, banned address"
-                    : contender["name"] == "Sluice, network" ? "Sluice, banned network"
-                                                             : contender["name"].get<std::string>(),
-                    contender["ns"]);
+        bare.push_back(row["bare_ns"]);
+        for (const auto& contender : row["contenders"]) {
+            if (!contender.contains("ratio"))
+                continue;
+            const std::string who = contender["name"];
+            if (who.starts_with("Sluice"))
+                add(networks ? "Sluice, banned network"
+                    : ban    ? "Sluice, banned address"
+                             : (who == "Sluice" ? "Sluice, over a limit" : who),
+                    contender["ratio"]);
+            else if (!networks)
+                add(who, contender["ratio"]);
+        }
     }
+    if (bare.empty())
+        return {};
+    const double bare_ns = spread_of(bare).median;
+    for (Bar& bar : bars)
+        bar.ns *= bare_ns;
+    add("bare XDP drop", bare_ns);
     for (const auto& row : run["http"])
         if (row["name"].get<std::string>().find("429") != std::string::npos)
             add(row["name"], row["us_per_request"].get<double>() * 1e3);

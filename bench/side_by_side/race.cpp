@@ -19,7 +19,7 @@ struct Racer {
     Contender* contender;
     std::optional<Traffic> traffic{};
     uint64_t packets = 0;
-    uint64_t sent_before = 0;
+    uint64_t sent_before = 0, passed_before = 0;
     std::vector<double> ns{}, ratios{};
     std::string problem{};
 
@@ -50,6 +50,10 @@ Status prepare(Racer& racer, const Row& row, uint16_t port, uint64_t most) {
         return ns.error();
     racer.packets = std::clamp(static_cast<uint64_t>(kTurnNs / std::max(*ns, 1.0)),
                                std::min(kFewest, most), most);
+    const auto passed = racer.contender->passed();
+    if (!passed)
+        return passed.error();
+    racer.passed_before = *passed;
     racer.sent_before = racer.traffic->sent();
     return {};
 }
@@ -76,8 +80,6 @@ Result<RowResult> race(const Row& row, Contender& bare, const RaceOptions& optio
         if (const auto ready = prepare(racers.back(), row, entrant.port, options.packets); !ready)
             racers.back().stop(ready.error());
     }
-    // Entrants of one contender share its counters, so each counts its own turns only.
-    std::vector<uint64_t> passed(racers.size(), 0);
     for (unsigned round = 0; round < options.rounds; round++) {
         const auto bare_ns = turn(reference);
         if (!bare_ns)
@@ -87,14 +89,11 @@ Result<RowResult> race(const Row& row, Contender& bare, const RaceOptions& optio
             Racer& racer = racers[i];
             if (!racer.runs())
                 continue;
-            const auto before = racer.contender->passed();
             const auto ns = turn(racer);
-            const auto after = racer.contender->passed();
-            if (!before || !ns || !after) {
-                racer.stop(!ns ? ns.error() : !before ? before.error() : after.error());
+            if (!ns) {
+                racer.stop(ns.error());
                 continue;
             }
-            passed[i] += *after - *before;
             racer.ns.push_back(*ns);
             racer.ratios.push_back(*ns / *bare_ns);
         }
@@ -102,15 +101,25 @@ Result<RowResult> race(const Row& row, Contender& bare, const RaceOptions& optio
 
     RowResult result{.row = &row, .bare_ns = spread_of(reference.ns), .finishes = {}};
     for (size_t i = 0; i < racers.size(); i++) {
-        const Racer& racer = racers[i];
+        Racer& racer = racers[i];
         Finish finish{.name = row.entrants[i].name};
-        finish.problem = racer.problem;
         if (racer.runs()) {
+            const auto passed = racer.contender->passed();
             const auto sent = racer.traffic->sent() - racer.sent_before;
             finish.ns = spread_of(racer.ns).median;
             finish.ratio = spread_of(racer.ratios);
-            finish.dropped = 1 - static_cast<double>(passed[i]) / static_cast<double>(sent);
+            if (passed)
+                // A namespace says a word of its own now and then, so more may pass than was sent.
+                finish.dropped =
+                    std::max(0.0, 1 - static_cast<double>(*passed - racer.passed_before) /
+                                          static_cast<double>(sent));
+            else
+                racer.stop(passed.error());
         }
+        finish.problem = racer.problem;
+        // What so many sources left behind would still be live in the rows to come.
+        if (row.setup.limit.rate != 0 && (row.packets.scatter || row.packets.sources > 10'000))
+            racer.contender->renew();
         result.finishes.push_back(std::move(finish));
     }
     return result;

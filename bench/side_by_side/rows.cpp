@@ -83,10 +83,9 @@ class Rows {
         row.sources = plan.scatter ? "spoofed" : number(plan.sources);
         // So that each has been here twice: the first packet is within any limit.
         row.warm_up = plan.scatter ? 200'000 : std::max(2 * plan.sources, 20'000U);
-        const bool needs_room = setup.limit.rate != 0 && (plan.sources >= kMillion);
-        Contender* gate = needs_room ? cast_.large_gate.get() : cast_.gate.get();
-        for (const GateEntrant& name_and_port : gate_names)
-            row.entrants.push_back({name_and_port.name, gate, name_and_port.port});
+        const bool many = setup.limit.rate != 0 && plan.sources >= kMillion;
+        for (const auto& [gate_name, port] : gate_names)
+            row.entrants.push_back({gate_name, gate_for(port, many), port});
         if (peers) {
             const bool limits = setup.limit.rate != 0;
             enter(row, "xdp-filter", cast_.xdp_filter.get());
@@ -97,6 +96,13 @@ class Rows {
         row.packets = std::move(plan);
         rows_.push_back(std::move(row));
         return rows_.back();
+    }
+    [[nodiscard]] Contender* gate_for(uint16_t port, bool many) const {
+        if (port == kAllLimitsPort)
+            return cast_.all_gate.get();
+        if (port == kAndBytesPort || port == kBytesPort)
+            return (many ? cast_.large_bytes_gate : cast_.bytes_gate).get();
+        return (many ? cast_.large_gate : cast_.gate).get();
     }
     static void enter(Row& row, const char* name, Contender* contender) {
         if (contender != nullptr && contender->can(row.setup))
@@ -136,11 +142,12 @@ class Rows {
 
     void within_a_limit() {
         const Setup setup = limited(kMoreThanSent);
-        for (const uint32_t sources : {1U, 1'000U, 100'000U, kMillion})
+        const GateEntrant limit = {"Sluice", kLimitedPort};
+        const GateEntrant and_bytes = {"Sluice, packets and bytes", kAndBytesPort};
+        for (const uint32_t sources : {1U, 1'000U, 100'000U})
             add(kWithinGroup, "within", setup, packets(setup, sources),
-                {{"Sluice", kLimitedPort},
-                 {"Sluice, packets and bytes", kAndBytesPort},
-                 {"Sluice, every kind of limit", kAllLimitsPort}});
+                {limit, and_bytes, {"Sluice, every kind of limit", kAllLimitsPort}});
+        add(kWithinGroup, "within", setup, packets(setup, kMillion), {limit, and_bytes});
         add("two cores", "within, both cores", setup, packets(setup, 1'000),
             {{"Sluice", kLimitedPort}})
             .cores = 2;
@@ -179,7 +186,7 @@ class Rows {
             const std::string name = "banned, " + number(setup.bans.count) +
                                      (networks ? " networks" : " addresses") +
                                      (setup.bans.for_a_time ? " for a time" : "");
-            return add(networks ? "banned networks" : kBannedGroup, name, setup, plan,
+            return add(networks ? kNetworkGroup : kBannedGroup, name, setup, plan,
                        {{networks ? "Sluice, network" : "Sluice, address", kUnlimitedPort}});
         };
         for (const bool networks : {false, true}) {
@@ -229,7 +236,8 @@ class Rows {
                 Setup setup = over ? limited(1, true) : limited(kMoreThanSent);
                 setup.services = count;
                 add("services",
-                    std::string(over ? "over" : "within") + ", " + number(count) + " services",
+                    std::string(over ? "over" : "within") + ", " + number(count) +
+                        (count == 1 ? " service" : " services"),
                     setup, packets(setup, 1'000), {{"Sluice", kLimitedPort}}, false);
             }
     }

@@ -33,6 +33,6 @@ std::vector<Row> all_rows(const Cast& cast);
 
 // Groups that plots are made of.
 inline constexpr const char *kOverGroup = "over a limit", *kBannedGroup = "banned",
-                            *kWithinGroup = "within a limit";
+                            *kNetworkGroup = "banned networks", *kWithinGroup = "within a limit";
 
 }  // namespace sluice::bench

@@ -1,4 +1,5 @@
 // Sluice beside others on the same page: real packets, one run, a table, JSON and plots.
+#include <bpf/libbpf.h>
 #include <sys/resource.h>
 #include <sys/utsname.h>
 
@@ -27,7 +28,7 @@ struct Options {
     std::string only;
     std::string folder;
     std::string draw;
-    bool quick = false, list = false;
+    bool quick = false;
 };
 
 int fail(const sluice::Error& error) {
@@ -53,7 +54,7 @@ nlohmann::json machine() {
 bool is_quick(const Row& row) {
     return row.packets.sources <= 100'000 && row.setup.bans.count <= 100'000 && row.cores == 1 &&
            (row.group == kOverGroup || row.group == kWithinGroup || row.group == kBannedGroup ||
-            row.group == "banned networks") &&
+            row.group == kNetworkGroup) &&
            row.setup.family == sluice::Family::ipv4 && !row.setup.bans.for_a_time;
 }
 
@@ -163,9 +164,10 @@ int main(int argc, char** argv) {
     app.add_option("--output", options.folder, "folder for JSON and plots; none: the table only");
     app.add_option("--draw", options.draw, "only draw the plots of an earlier run's JSON");
     CLI11_PARSE(app, argc, argv);
-    if (options.draw.empty() == false && options.folder.empty())
+    if (!options.draw.empty() && options.folder.empty())
         options.folder = ".";
 
+    ::libbpf_set_print(nullptr);  // others' objects have sections that it does not know
     // Others must not hold up a flood just when it is measured.
     ::setpriority(PRIO_PROCESS, 0, -15);
     if (const auto worked = work(options); !worked)

@@ -17,6 +17,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// Until the kernel has freed what is no longer in use.
+constexpr auto kFreeing = std::chrono::seconds(2);
+
 double seconds_since(Clock::time_point start) {
     return std::chrono::duration<double>(Clock::now() - start).count();
 }
@@ -122,6 +125,7 @@ Result<nlohmann::json> measure_lists(const Cast& cast, const UpkeepOptions& opti
         if (const auto emptied = contender->apply(setup); !emptied)
             return emptied.error();
         setup.bans.count = options.bans;
+        std::this_thread::sleep_for(kFreeing);
         const double memory = kernel_memory();
         auto start = Clock::now();
         if (const auto loaded = contender->apply(setup); !loaded)
@@ -168,9 +172,10 @@ Result<nlohmann::json> measure_source_memory(const Cast& cast, const UpkeepOptio
             continue;
         Setup setup;
         setup.limit = {.rate = 1, .a_minute = true, .burst = 2};  // in force nowhere else: empty
-        const double memory = kernel_memory();
         if (const auto applied = contender->apply(setup); !applied)
             return applied.error().with_context(name);
+        std::this_thread::sleep_for(kFreeing);
+        const double memory = kernel_memory();
         lab::FloodPlan plan = flood_from_thousand();
         plan.sources = options.sources;
         auto traffic = contender->lane().traffic(plan, {0});

@@ -17,8 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kObject = "xdpfilt_dny_ip.o";
-constexpr const char* kProgram = "xdpfilt_dny_ip";
+constexpr const char* kObject = "xdpfilt_alw_ip.o";
+constexpr const char* kProgram = "xdpfilt_alw_ip";
 // Of an entry: the address counts as source, and as destination.
 constexpr uint64_t kBothDirections = 3;
 // The size that its maps have by themselves.
