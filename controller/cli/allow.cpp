@@ -26,14 +26,17 @@ Result<Answer> allow(const AllowOptions& options, const Session& session) {
     const auto ttl = parse_ttl(options.ttl);
     if (!ttl)
         return ttl.error();
-    if (const Status reason = check_reason(options.reason, current_operator()); !reason)
+    if (const Status reason = check_reason(options.reason, session.who); !reason)
         return reason.error();
     auto gate = session.open_to_write();
     if (!gate)
         return gate.error();
-    const Operator who = current_operator();
+    const Operator& who = session.who;
     const uint64_t now_ns = gate_now_ns(gate->tables);
     SourceRules rules(gate->tables);
+    session.record({"allow", argument->prefix.to_string(), "",
+                    (options.exempt ? "exempt for " : "for ") + options.ttl, options.reason},
+                   answer.warnings);
     const auto outcome = rules.allow(argument->prefix, {.ttl = *ttl,
                                                         .exempt = options.exempt,
                                                         .reason = options.reason,
@@ -41,7 +44,6 @@ Result<Answer> allow(const AllowOptions& options, const Session& session) {
                                                         .forced = options.force});
     if (!outcome)
         return outcome.error();
-    log_change(who, "allow " + argument->prefix.to_string(), options.reason);
     answer.changed = true;
     answer.data = {{"prefix", argument->prefix.to_string()},
                    {"exempt", options.exempt},
@@ -64,10 +66,10 @@ Result<Answer> unallow(const std::string& prefix, const Session& session) {
     auto gate = session.open_to_write();
     if (!gate)
         return gate.error();
+    session.record({"unallow", argument->prefix.to_string(), "", "", ""}, answer.warnings);
     const auto outcome = SourceRules(gate->tables).unallow(argument->prefix);
     if (!outcome)
         return outcome.error();
-    log_change(current_operator(), "unallow " + argument->prefix.to_string());
     if (outcome->still_under)
         answer.warnings.push_back("still allowed, by " + outcome->still_under->to_string());
     answer.changed = true;

@@ -17,4 +17,7 @@ struct Answer {
     bool changed = false;               // what was asked for is done, whoever gets to read it
 };
 
+// {"ok":true,"data":…}
+Json to_json(const Answer& answer);
+
 }  // namespace sluice::cli

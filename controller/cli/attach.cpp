@@ -34,7 +34,7 @@ Result<AttachOptions> read(const Options& options, const Session& session) {
         return confirm.error();
     attach.confirm = *confirm;
     attach.timeout = session.timeout;
-    attach.who = current_operator();
+    attach.who = session.who;
     attach.before_tables = [&session](uint64_t needed, uint64_t available) {
         session.progress("memory: the tables take " + format_bytes(needed) + " of " +
                          format_bytes(available) + " available");
@@ -46,6 +46,10 @@ Result<Answer> run(const Options& options, const Session& session) {
     const auto attach = read(options, session);
     if (!attach)
         return attach.error();
+    Answer answer;
+    session.record(
+        {"attach", options.interface, "", options.config.value_or("the policy in force"), ""},
+        answer.warnings);
     const auto report = attach_gate(*attach);
     if (!report)
         return report.error();
@@ -56,7 +60,6 @@ Result<Answer> run(const Options& options, const Session& session) {
     if (!mode)
         return mode.error();
     const Attachment& attachment = report->attachment;
-    Answer answer;
     answer.changed = true;
     answer.data = {
         {"iface", attachment.interface},
@@ -68,7 +71,7 @@ Result<Answer> run(const Options& options, const Session& session) {
         {"new_gate", report->new_gate},
         {"memory_bytes", report->table_bytes},
         {"confirm_within_s", seconds(attach->confirm)}};
-    answer.warnings = report->warnings;
+    answer.warnings.insert(answer.warnings.end(), report->warnings.begin(), report->warnings.end());
     return answer;
 }
 

@@ -78,14 +78,14 @@ Result<Answer> ban(const BanOptions& options, const Session& session) {
         return ttl.error();
     if (const Status source = check_source(options.source); !source)
         return source.error();
-    if (const Status reason = check_reason(options.reason, current_operator()); !reason)
+    if (const Status reason = check_reason(options.reason, session.who); !reason)
         return reason.error();
     auto gate = session.open_to_write();
     if (!gate)
         return gate.error();
     Tables& tables = gate->tables;
     SourceRules rules(tables);
-    const Operator who = current_operator();
+    const Operator& who = session.who;
     const Prefix& prefix = argument->prefix;
 
     // Whom the ban itself would have protected before.
@@ -110,6 +110,10 @@ Result<Answer> ban(const BanOptions& options, const Session& session) {
                              .actor = who.to_string(),
                              .forced = options.force};
     const uint64_t now_ns = gate_now_ns(tables);
+    if (!options.dry_run)
+        session.record(
+            {"ban", prefix.to_string(), "", options.source + " for " + options.ttl, options.reason},
+            answer.warnings);
     const auto outcome =
         options.dry_run ? rehearse(rules, prefix, request, now_ns) : rules.ban(prefix, request);
     if (!outcome)
@@ -122,8 +126,6 @@ Result<Answer> ban(const BanOptions& options, const Session& session) {
           warn_of_own_ban(rules, who, answer.warnings)})
         if (!noted)
             return noted.error();
-    if (!options.dry_run)
-        log_change(who, "ban " + prefix.to_string() + " by " + options.source, options.reason);
     answer.changed = !options.dry_run;
     answer.data = {{"prefix", prefix.to_string()},
                    {"source", options.source},
@@ -165,8 +167,9 @@ Result<Answer> unban(const UnbanOptions& options, const Session& session) {
     auto gate = session.open_to_write();
     if (!gate)
         return gate.error();
-    const Operator who = current_operator();
     const Prefix& prefix = argument->prefix;
+    session.record({"unban", prefix.to_string(), options.source.value_or("all lists"), "", ""},
+                   answer.warnings);
     const auto outcome =
         SourceRules(gate->tables)
             .unban(prefix, options.source ? std::optional<std::string_view>(*options.source)
@@ -175,8 +178,6 @@ Result<Answer> unban(const UnbanOptions& options, const Session& session) {
     if (!outcome && !(missing && options.ignore_missing))
         return outcome.error();
     const RemovalOutcome done = missing ? RemovalOutcome{} : *outcome;
-    if (!missing)
-        log_change(who, "unban " + prefix.to_string());
     if (done.still_under)
         answer.warnings.push_back("still banned, by " + done.still_under->to_string());
     if (done.by_hand)

@@ -104,11 +104,15 @@ Result<Answer> import(const ImportOptions& options, const Session& session) {
     std::vector<RuleEntry> entries;
     for (const Prefix& prefix : list->prefixes)
         entries.push_back({.prefix = prefix, .ttl = *ttl});
-    const Operator who = current_operator();
+    const Operator& who = session.who;
     SourceRules rules(gate->tables);
     if (!options.dry_run)
         if (const Status guarded = refresh_protection(gate->tables, rules, who); !guarded)
             return guarded.error();
+    Answer answer;
+    if (!options.dry_run)
+        session.record({"bans import", source, "", plural(entries.size(), "entry"), options.file},
+                       answer.warnings);
     const auto outcome = rules.import(source, entries,
                                       {.reason = "imported from " + options.file,
                                        .actor = who.to_string(),
@@ -116,9 +120,6 @@ Result<Answer> import(const ImportOptions& options, const Session& session) {
                                        .rehearse = options.dry_run});
     if (!outcome)
         return outcome.error();
-    if (!options.dry_run)
-        log_change(who, "import " + plural(outcome->added, "ban") + " as " + source);
-    Answer answer;
     answer.changed = !options.dry_run;
     warn_about(*list, answer.warnings);
     warn_about(*outcome, answer.warnings);
@@ -172,11 +173,11 @@ Result<Answer> flush(const std::string& source, const Session& session) {
     SourceRules rules(gate->tables);
     if (const Status known = check_list(rules, source); !known)
         return known.error();
+    Answer answer;
+    session.record({"bans flush", source, "", "", ""}, answer.warnings);
     const auto removed = rules.flush(source);
     if (!removed)
         return removed.error();
-    log_change(current_operator(), "flush the bans of " + source);
-    Answer answer;
     answer.changed = *removed != 0;
     answer.data = {{"source", source}, {"removed", *removed}};
     return answer;

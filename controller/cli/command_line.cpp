@@ -98,6 +98,14 @@ void CommandLine::add_globals(CLI::App* app) {
         ->type_name("DIR")
         ->capture_default_str()
         ->group(kGroup);
+    app->add_option("--socket", globals_.socket, "Where the daemon listens")
+        ->type_name("PATH")
+        ->capture_default_str()
+        ->group(kGroup);
+    app->add_option("--state-dir", globals_.state_dir, "Where changes are recorded")
+        ->type_name("DIR")
+        ->capture_default_str()
+        ->group(kGroup);
     app->add_option("--color", globals_.color, "auto, always or never")
         ->check(CLI::IsMember({"auto", "always", "never"}))
         ->type_name("WHEN")
@@ -146,9 +154,11 @@ Result<CommandLine::Choice> CommandLine::parse(int count, const char* const* arg
         root_->parse(count, arguments);
     } catch (const CLI::CallForHelp&) {
         const CLI::App* command = innermost(root_.get());
-        return Choice{nullptr, command->get_parent() == nullptr
-                                   ? command->help()
-                                   : command->help(path_of(command->get_parent()))};
+        return Choice{nullptr,
+                      {},
+                      command->get_parent() == nullptr
+                          ? command->help()
+                          : command->help(path_of(command->get_parent()))};
     } catch (const CLI::ParseError& error) {
         const CLI::App* command = innermost(root_.get());
         // What was not understood says more than what was missed because of it.
@@ -163,7 +173,7 @@ Result<CommandLine::Choice> CommandLine::parse(int count, const char* const* arg
     const auto chosen = handlers_.find(innermost(root_.get()));
     if (chosen == handlers_.end())
         return usage("which command?", "see: sluicectl --help");
-    return Choice{&chosen->second, {}};
+    return Choice{&chosen->second, path_of(chosen->first).substr(kProgram.size() + 1), {}};
 }
 
 }  // namespace sluice::cli

@@ -33,12 +33,14 @@ class CommandLine {
 
     struct Choice {
         const Handler* handler = nullptr;
-        std::string help;  // asked for instead of a command
+        std::string command;  // "bans import"
+        std::string help;     // asked for instead of a command
     };
     // ErrorCode::usage, with the nearest known word where there is one.
     Result<Choice> parse(int count, const char* const* arguments);
 
     [[nodiscard]] const GlobalOptions& globals() const { return globals_; }
+    [[nodiscard]] const CLI::App* root() const { return root_.get(); }
 
   private:
     void add_globals(CLI::App* app);
@@ -65,6 +67,9 @@ void add_services(CommandLine& line);
 void add_why(CommandLine& line);
 void add_policy(CommandLine& line);
 void add_init(CommandLine& line);
+void add_events(CommandLine& line);
+void add_audit(CommandLine& line);
+void add_completion(CommandLine& line);
 void add_version(CommandLine& line);
 
 }  // namespace sluice::cli

@@ -17,6 +17,9 @@ void add_all_commands(CommandLine& line) {
     add_why(line);
     add_policy(line);
     add_init(line);
+    add_events(line);
+    add_audit(line);
+    add_completion(line);
     add_version(line);
 }
 

@@ -17,10 +17,12 @@ Result<Answer> run(const std::string& id, const Session& session) {
     if (!gate)
         return gate.error();
     Tables& tables = gate->tables;
-    const Operator who = current_operator();
+    const Operator& who = session.who;
     SourceRules rules(tables);
     if (const Status guarded = refresh_protection(tables, rules, who); !guarded)
         return guarded.error();
+    Answer answer;
+    session.record({"confirm", id, "", "", ""}, answer.warnings);
     const auto confirmed = confirm_switches(tables, id);
     if (!confirmed)
         return confirmed.error();
@@ -32,9 +34,6 @@ Result<Answer> run(const std::string& id, const Session& session) {
         if (const Status lists = install_lists(rules, policy->policy, who); !lists)
             return lists.error();
     }
-    for (const std::string& done : *confirmed)
-        log_change(who, "confirm " + done);
-    Answer answer;
     answer.changed = true;
     answer.data = {{"confirmed", *confirmed}};
     if (const Status looked = warn_of_own_ban(rules, who, answer.warnings); !looked)

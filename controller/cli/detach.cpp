@@ -8,17 +8,17 @@ namespace sluice::cli {
 namespace {
 
 Result<Answer> run(const std::string& interface, const Session& session) {
-    const auto report =
-        detach_gate(session.pin_dir, interface, session.timeout, current_operator());
+    Answer answer;
+    session.record({"detach", interface, "", "", ""}, answer.warnings);
+    const auto report = detach_gate(session.pin_dir, interface, session.timeout);
     if (!report)
         return report.error();
-    Answer answer;
     answer.changed = true;
     answer.data = {{"iface", interface},
                    {"gate_removed", report->gate_removed},
                    {"removed", {{"bans", report->bans}, {"allows", report->allows}}},
                    {"still_attached", report->still_attached}};
-    answer.warnings = report->warnings;
+    answer.warnings.insert(answer.warnings.end(), report->warnings.begin(), report->warnings.end());
     return answer;
 }
 

@@ -8,20 +8,17 @@ namespace sluice::cli {
 namespace {
 
 constexpr std::array<std::string_view, 4> kOptions = {"--fleet", "--l7", "--grace", "--at"};
-constexpr std::array<std::string_view, 20> kCommands = {
+constexpr std::array<std::string_view, 17> kCommands = {
     "budget",
     "sync",
     "risk",
     "drill",
     "top",
-    "events",
-    "audit",
     "tune",
     "doctor",
     "replay",
     "learn",
     "report",
-    "completion",
     "policy diff",
     "policy push",
     "policy history",

@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "cli/command_line.h"
+#include "cli/through_daemon.h"
 
 namespace sluice::cli {
 
@@ -47,13 +48,6 @@ int print_error(const Error& error, bool json) {
     return static_cast<int>(error.code);
 }
 
-std::string as_json(const Answer& answer) {
-    Json data = answer.data;
-    if (!answer.warnings.empty())
-        data["warnings"] = answer.warnings;
-    return dump({{"ok", true}, {"data", std::move(data)}});
-}
-
 int print_answer(const Answer& answer, Show show, const GlobalOptions& globals) {
     Screen screen(wants_colors(globals.color));
     if (!globals.json && !answer.quiet) {
@@ -61,7 +55,7 @@ int print_answer(const Answer& answer, Show show, const GlobalOptions& globals) 
             say("warning: ", warning);
         show(answer.data, screen);
     }
-    if (write_out(globals.json ? as_json(answer) : screen.text()))
+    if (write_out(globals.json ? dump(to_json(answer)) : screen.text()))
         return 0;
     // Whoever reads "failed" would do it again.
     const int error_number = errno;
@@ -92,7 +86,8 @@ int run(int count, const char* const* arguments) {
     const auto session = Session::from(globals);
     if (!session)
         return print_error(session.error(), globals.json);
-    const auto answer = choice->handler->run(*session);
+    const auto done = through_daemon(choice->command, count, arguments, *session);
+    const auto answer = done ? *done : choice->handler->run(*session);
     if (!answer)
         return print_error(answer.error(), globals.json);
     return print_answer(*answer, choice->handler->show, globals);

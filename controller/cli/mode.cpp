@@ -76,7 +76,7 @@ Result<Answer> run(const Options& options, const Session& session) {
     auto gate = session.open_to_write();
     if (!gate)
         return gate.error();
-    auto answer = change_mode(gate->tables, target_of(options), *wanted, *timing,
+    auto answer = change_mode(session, gate->tables, target_of(options), *wanted, *timing,
                               {.dry_run = options.dry_run});
     if (answer)
         answer->data["would_drop"] = would_drop(gate->tables, options);

@@ -123,21 +123,23 @@ Result<Answer> apply(const std::string& path, const std::optional<std::string>& 
     if (!gate)
         return gate.error();
     Tables& tables = gate->tables;
-    const Operator who = current_operator();
+    const Operator& who = session.who;
     const uint64_t before = current_policy_version(tables);
     const auto overrides_before = overrides(tables);
+    Answer answer;
+    session.record({"policy apply", config->source, "version " + std::to_string(before),
+                    within->has_value() ? "to be confirmed" : "in force", ""},
+                   answer.warnings);
     const auto version = apply_policy(tables, *config, *within, who);
     if (!version)
         return version.error();
-    log_change(who, "policy version " + std::to_string(before) + " to " + std::to_string(*version) +
-                        ", from " + config->source);
-    Answer answer;
     answer.changed = true;
     answer.data = {{"version", *version},
                    {"before", before},
                    {"source", config->source},
                    {"confirm_within_s", seconds(*within)}};
-    answer.warnings = config->policy.warnings;
+    answer.warnings.insert(answer.warnings.end(), config->policy.warnings.begin(),
+                           config->policy.warnings.end());
     if (const auto cpus = cpu_count())
         for (const std::string& shortfall :
              shortfalls(tables.sizes, needed_sizes(config->policy, *cpus)))

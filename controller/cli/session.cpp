@@ -22,8 +22,26 @@ Result<Session> Session::from(const GlobalOptions& options) {
     if (!pin_dir.starts_with('/'))
         return make_error(ErrorCode::usage, "--pin-dir must be an absolute path",
                           "such as /sys/fs/bpf/sluice");
-    return Session{options.json, std::move(pin_dir),
-                   std::chrono::duration_cast<std::chrono::milliseconds>(*timeout)};
+    if (!options.state_dir.starts_with('/'))
+        return make_error(ErrorCode::usage, "--state-dir must be an absolute path",
+                          "such as /var/lib/sluice");
+    Session session;
+    session.json = options.json;
+    session.pin_dir = std::move(pin_dir);
+    session.socket = options.socket;
+    session.state_dir = options.state_dir;
+    session.timeout = std::chrono::duration_cast<std::chrono::milliseconds>(*timeout);
+    session.who = current_operator();
+    return session;
+}
+
+void Session::record(const AuditEntry& entry, std::vector<std::string>& warnings) const {
+    if (const Status written = AuditLog(state_dir).write(who, entry); !written)
+        warnings.push_back("not in the audit log: " + written.error().message);
+    std::string change = entry.action + ' ' + entry.target;
+    if (!entry.after.empty())
+        change += ": " + entry.after;
+    log_change(who, change, entry.reason);
 }
 
 void Session::progress(std::string_view text) const {

@@ -4,9 +4,11 @@
 #include <chrono>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "gate/tables.h"
+#include "observe/audit.h"
 #include "operate/gate_access.h"
 #include "operate/operator.h"
 
@@ -16,6 +18,8 @@ namespace sluice::cli {
 struct GlobalOptions {
     bool json = false;
     std::string pin_dir = "/sys/fs/bpf/sluice";
+    std::string socket = "/run/sluice/sluice.sock";
+    std::string state_dir = "/var/lib/sluice";
     std::string color = "auto";
     std::string timeout = "5s";
 };
@@ -23,7 +27,10 @@ struct GlobalOptions {
 struct Session {
     bool json = false;
     std::string pin_dir;
+    std::string socket;
+    std::string state_dir;
     std::chrono::milliseconds timeout{};
+    Operator who;
 
     static Result<Session> from(const GlobalOptions& options);
 
@@ -31,6 +38,9 @@ struct Session {
     [[nodiscard]] Result<WritableGate> open_to_write() const {
         return open_gate_to_write(pin_dir, timeout);
     }
+    // Into the audit log, before it is done. A disk that cannot take it does not stop an operator
+    // in an incident, but he is told.
+    void record(const AuditEntry& entry, std::vector<std::string>& warnings) const;
     // Something that people should know before the command is done.
     void progress(std::string_view text) const;
 };

@@ -183,7 +183,14 @@ void show(const Json& data, Screen& screen) {
                                           " words live, " +
                                           format_count(sources["evicted_live"].get<uint64_t>()) +
                                           " evicted while live"});
-    fields.push_back({"daemon", "not running: the gate works without it"});
+    const Json& daemon = data["daemon"];
+    fields.push_back({"daemon", daemon["running"]
+                                    ? "process " + daemon["pid"].dump() + ", for " +
+                                          format_seconds(daemon["uptime_s"].get<double>())
+                                    : std::string("not running: the gate works without it")});
+    for (const char* problem : {"config_error", "state_error"})
+        if (daemon.contains(problem) && daemon[problem].is_string())
+            fields.push_back({"", {daemon[problem].get<std::string>(), Style::bad}});
     screen.fields(fields);
     show_totals(data["totals"], screen);
 }

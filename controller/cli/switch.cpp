@@ -30,12 +30,13 @@ Result<Answer> change(const std::string& verb, const Options& options, const Ses
     const auto timing = read_timing(options.timing);
     if (!timing)
         return timing.error();
-    if (const Status reason = check_reason(options.reason, current_operator()); !reason)
+    if (const Status reason = check_reason(options.reason, session.who); !reason)
         return reason.error();
     auto gate = session.open_to_write();
     if (!gate)
         return gate.error();
-    return change_mode(gate->tables, *target, *wanted, *timing, {.reason = options.reason});
+    return change_mode(session, gate->tables, *target, *wanted, *timing,
+                       {.reason = options.reason});
 }
 
 Result<Answer> list(const Session& session) {

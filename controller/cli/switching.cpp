@@ -55,24 +55,30 @@ Result<std::optional<Mode>> read_wanted(std::string_view text, std::string_view 
     return std::optional(*mode);
 }
 
-Result<Answer> change_mode(Tables& tables, const SwitchTarget& target, std::optional<Mode> wanted,
-                           const SwitchTiming& timing, const ChangeOptions& options) {
+Result<Answer> change_mode(const Session& session, Tables& tables, const SwitchTarget& target,
+                           std::optional<Mode> wanted, const SwitchTiming& timing,
+                           const ChangeOptions& options) {
     if (!wanted && (timing.lasts || timing.confirm))
         return make_error(ErrorCode::usage,
                           "going back to the policy takes neither --for nor "
                           "--confirm");
-    const Operator who = current_operator();
+    const Operator& who = session.who;
     SourceRules rules(tables);
     // Back to the policy can mean more drops as well.
     if (!options.dry_run && wanted.value_or(Mode::enforce) == Mode::enforce)
         if (const Status guarded = refresh_protection(tables, rules, who); !guarded)
             return guarded.error();
+    Answer answer;
     const auto replaced = standing(tables, target);
     Result<Mode> before = mode_of(tables, target);
     Result<Mode> now = before;
     if (options.dry_run)
         now = wanted ? Result<Mode>(*wanted) : mode_of_policy(tables, target);
-    else
+    else if (before)
+        session.record({"mode", format_switch_target(target), std::string(mode_name(*before)),
+                        wanted ? std::string(mode_name(*wanted)) : "the policy's", options.reason},
+                       answer.warnings);
+    if (!options.dry_run && before)
         before = wanted ? set_mode(tables, target, *wanted, timing) : clear_mode(tables, target);
     if (!before)
         return before.error();
@@ -85,12 +91,6 @@ Result<Answer> change_mode(Tables& tables, const SwitchTarget& target, std::opti
         return effective.error();
 
     const std::string id = format_switch_target(target);
-    if (!options.dry_run)
-        log_change(who,
-                   "mode of " + id + ": " + std::string(mode_name(*before)) + " to " +
-                       std::string(mode_name(*now)),
-                   options.reason);
-    Answer answer;
     answer.changed = !options.dry_run;
     answer.data = {{"target", id},
                    {"before", mode_name(*before)},

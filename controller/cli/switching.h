@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "cli/answer.h"
 #include "cli/screen.h"
+#include "cli/session.h"
 #include "gate/switches.h"
 
 namespace sluice::cli {
@@ -29,8 +30,9 @@ struct ChangeOptions {
     std::string reason{};
 };
 // The caller holds the lock of the tables.
-Result<Answer> change_mode(Tables& tables, const SwitchTarget& target, std::optional<Mode> wanted,
-                           const SwitchTiming& timing, const ChangeOptions& options);
+Result<Answer> change_mode(const Session& session, Tables& tables, const SwitchTarget& target,
+                           std::optional<Mode> wanted, const SwitchTiming& timing,
+                           const ChangeOptions& options);
 void show_change(const Json& data, Screen& screen);
 
 }  // namespace sluice::cli

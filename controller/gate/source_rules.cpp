@@ -111,6 +111,7 @@ Status SourceRules::finish() {
                 return settled;
         expired.clear();
     }
+    tables_->settings().changes++;
     return rules_.finish();
 }
 

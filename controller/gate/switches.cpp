@@ -199,6 +199,7 @@ Result<Mode> set_mode(const Tables& tables, const SwitchTarget& target, Mode mod
     publish(
         *place->word,
         before.with_override(to_abi(mode), now_ns, deadline_ns, timing.confirm.has_value()).word());
+    tables.settings().changes++;
     return to_mode(before.settled(now_ns).now);
 }
 
@@ -214,6 +215,7 @@ Result<Mode> clear_mode(const Tables& tables, const SwitchTarget& target) {
     if (before.is_override() || before.after_is_override)
         publish(*place->word, SwitchWord::by_policy(before.policy).word());
     *place->then_ns = 0;
+    tables.settings().changes++;
     return to_mode(before.now);
 }
 

@@ -35,7 +35,7 @@ struct SkeletonDeleter {
 };
 using Skeleton = std::unique_ptr<sluice_bpf, SkeletonDeleter>;
 
-std::string quoted(std::string_view name) {
+std::string in_quotes(std::string_view name) {
     return std::string("table ").append(name);
 }
 
@@ -92,15 +92,15 @@ Status load_skeleton(Skeleton& skeleton, const TableSizes& sizes) {
     auto sized = visit_tables(nowhere, sizes, [&](const MapShape& shape, auto&) -> Status {
         bpf_map* map = bpf_object__find_map_by_name(skeleton->obj, std::string(shape.name).c_str());
         if (map == nullptr)
-            return failed("the BPF object has no " + quoted(shape.name));
+            return failed("the BPF object has no " + in_quotes(shape.name));
         if (shape.entries > std::numeric_limits<uint32_t>::max())
-            return failed(
-                quoted(shape.name) + " would need " + std::to_string(shape.entries) + " elements",
-                "lower the capacity");
+            return failed(in_quotes(shape.name) + " would need " + std::to_string(shape.entries) +
+                              " elements",
+                          "lower the capacity");
         if (bpf_map__value_size(map) != shape.value_bytes)
-            return failed(quoted(shape.name) + " has another structure in the BPF object");
+            return failed(in_quotes(shape.name) + " has another structure in the BPF object");
         const int rc = bpf_map__set_max_entries(map, static_cast<uint32_t>(shape.entries));
-        return rc == 0 ? Status{} : from_errno(rc, "size " + quoted(shape.name));
+        return rc == 0 ? Status{} : from_errno(rc, "size " + in_quotes(shape.name));
     });
     if (!sized)
         return sized;
@@ -115,7 +115,7 @@ Status load_skeleton(Skeleton& skeleton, const TableSizes& sizes) {
 Result<UniqueFd> duplicate(int fd, std::string_view name) {
     UniqueFd copy(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
     if (!copy)
-        return from_errno(errno, "duplicate " + quoted(name));
+        return from_errno(errno, "duplicate " + in_quotes(name));
     return copy;
 }
 
@@ -180,7 +180,7 @@ Result<bpf_map_info> map_info(int fd, std::string_view name) {
     bpf_map_info info{};
     uint32_t length = sizeof(info);
     if (bpf_obj_get_info_by_fd(fd, &info, &length) != 0)
-        return from_errno(errno, "look at " + quoted(name));
+        return from_errno(errno, "look at " + in_quotes(name));
     return info;
 }
 
@@ -344,7 +344,7 @@ Result<Tables> Tables::open(const std::string& pin_dir) {
                 return info.error();
             if (info->key_size != shape.key_bytes || info->value_size != shape.value_bytes ||
                 info->max_entries != shape.entries)
-                return another_version(quoted(shape.name) + " in " + pin_dir +
+                return another_version(in_quotes(shape.name) + " in " + pin_dir +
                                        " has another layout");
             return take_map(std::move(*fd), shape, member);
         });

@@ -175,6 +175,9 @@ Status attach_new_gate(Tables& tables, const ConfigFile& config, const AttachOpt
                        AttachReport& report) {
     if (const Status installed = install(tables, config, options, report); !installed)
         return installed;
+    if (options.before_attach)
+        if (const Status ready = options.before_attach(tables); !ready)
+            return ready;
     return put_on_interface(tables, config.policy.xdp_mode, options, report);
 }
 
@@ -269,13 +272,11 @@ Result<AttachReport> attach_gate(const AttachOptions& options) {
     report.policy_version = policy->version;
     report.policy_source = policy->source;
     dir->keep();
-    log_change(options.who, "attach " + options.interface + ", policy version " +
-                                std::to_string(report.policy_version));
     return report;
 }
 
 Result<DetachReport> detach_gate(const std::string& pin_dir, const std::string& interface,
-                                 std::chrono::milliseconds timeout, const Operator& who) {
+                                 std::chrono::milliseconds timeout) {
     auto gate = open_gate_to_write(pin_dir, timeout);
     if (!gate) {
         // Of another version, or incomplete: others advise to detach it, which only works by hand.
@@ -295,7 +296,6 @@ Result<DetachReport> detach_gate(const std::string& pin_dir, const std::string& 
         report.warnings.push_back("the gate was not attached anywhere; only its tables were left");
     else if (const Status gone = detach(gate->tables, interface); !gone)
         return gone.error();
-    log_change(who, "detach " + interface);
 
     const auto after = attachments(gate->tables);
     if (!after)

@@ -25,6 +25,8 @@ struct AttachOptions {
     Operator who;
     // Told what new tables will take, before they are made.
     std::function<void(uint64_t needed_bytes, uint64_t available_bytes)> before_tables;
+    // Of a new gate, with its policy in force and before a packet meets it.
+    std::function<Status(Tables&)> before_attach;
 };
 
 struct AttachReport {
@@ -51,6 +53,6 @@ struct DetachReport {
 
 // Without any interface left, the tables go too: nothing reads them any more.
 Result<DetachReport> detach_gate(const std::string& pin_dir, const std::string& interface,
-                                 std::chrono::milliseconds timeout, const Operator& who);
+                                 std::chrono::milliseconds timeout);
 
 }  // namespace sluice

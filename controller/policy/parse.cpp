@@ -1,6 +1,7 @@
 #include "policy/parse.h"
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -27,8 +28,8 @@ constexpr std::string_view kShorten = "shorten its comments, or name wider prefi
 constexpr std::string_view kPrefixExample = "\"192.0.2.0/24\"";
 
 // Tables of later versions: known, so that their users learn more than "unknown key".
-constexpr std::array<std::string_view, 10> kUnavailable = {
-    "redis", "fleet", "asn", "forwarder", "risk", "honeypot", "feeds", "tune", "control", "metrics",
+constexpr std::array<std::string_view, 8> kUnavailable = {
+    "redis", "fleet", "asn", "forwarder", "risk", "honeypot", "feeds", "tune",
 };
 
 // The different lengths of the prefixes of sources, each of which costs every packet a look-up.
@@ -209,7 +210,55 @@ void read_events(const Field& field, Policy& policy) {
             policy.events_per_second =
                 static_cast<double>(rate->count) / std::chrono::duration<double>(rate->per).count();
     }
-    table->refuse_unavailable("file");
+    if (const auto file = table->take("file")) {
+        constexpr std::string_view kExample = "\"/var/log/sluice/events.jsonl\"";
+        const std::string where = file->string(kExample).value_or("journal");
+        if (!where.starts_with('/') && where != "journal" && where != "stdout")
+            file->fail("is no absolute path", "use a path, \"journal\" or \"stdout\"");
+        policy.surroundings.events_file = where;
+    }
+    table->finish();
+}
+
+void read_control(const Field& field, Surroundings& around) {
+    auto table = field.table("[control]");
+    if (!table)
+        return;
+    if (const auto group = table->require("group", "\"sluice\"")) {
+        around.control_group = group->string("\"sluice\"").value_or("");
+        if (around.control_group.empty())
+            group->fail("names no group", "use \"sluice\"");
+    }
+    table->finish();
+}
+
+// "127.0.0.1:9617", "[::1]:9617"
+bool is_endpoint(std::string_view text) {
+    const size_t colon = text.rfind(':');
+    if (colon == std::string_view::npos)
+        return false;
+    std::string_view host = text.substr(0, colon);
+    const bool bracketed = host.starts_with('[') && host.ends_with(']');
+    if (bracketed)
+        host = host.substr(1, host.size() - 2);
+    const auto address = IpAddress::parse(host);
+    unsigned port = 0;
+    const std::string_view digits = text.substr(colon + 1);
+    const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
+    return address && (address->family() == Family::ipv6) == bracketed && failure == std::errc{} &&
+           end == digits.data() + digits.size() && port > 0 && port <= 65'535;
+}
+
+void read_metrics(const Field& field, Surroundings& around) {
+    constexpr std::string_view kExample = "\"127.0.0.1:9617\"";
+    auto table = field.table("[metrics]");
+    if (!table)
+        return;
+    if (const auto listen = table->require("listen", kExample)) {
+        around.metrics_listen = listen->string(kExample).value_or("127.0.0.1:9617");
+        if (!is_endpoint(around.metrics_listen))
+            listen->fail("is no address with a port", "use " + std::string(kExample));
+    }
     table->finish();
 }
 
@@ -232,6 +281,10 @@ Result<Policy> read_policy(const ConfigTable& config, std::string_view file_name
     read_services(services, policy);
     if (const auto events = root.take("events"))
         read_events(*events, policy);
+    if (const auto control = root.take("control"))
+        read_control(*control, policy.surroundings);
+    if (const auto metrics = root.take("metrics"))
+        read_metrics(*metrics, policy.surroundings);
     for (const std::string_view key : kUnavailable)
         root.refuse_unavailable(key);
     root.finish();

@@ -115,6 +115,15 @@ struct Sources {
 
 enum class XdpMode : uint8_t { automatic, native, generic };
 
+// What the daemon does beside the gate.
+struct Surroundings {
+    std::string control_group;   // may use the socket, beside root; empty: nobody else
+    std::string metrics_listen;  // "127.0.0.1:9617"; empty: nowhere
+    std::string events_file;     // a path, "journal" or "stdout"; empty: nowhere
+
+    friend bool operator==(const Surroundings&, const Surroundings&) = default;
+};
+
 struct Policy {
     Mode mode = Mode::observe;
     std::vector<std::string> interfaces;
@@ -123,6 +132,7 @@ struct Policy {
     double events_per_second = 1000;  // budget of sampled events of the whole host
     std::vector<Service> services;    // in the order of the file; "other" only where configured
     std::vector<SourceClass> classes;
+    Surroundings surroundings;
     std::vector<std::string> warnings;  // what was mended in the reading, for people
 };
 

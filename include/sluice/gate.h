@@ -49,7 +49,8 @@ struct sluice_gate {
     __u32 lag_ns;       /* of the coarse clock, measured at load */
     __u64 mode_then_ns; /* when a confirmed change of mode ends; 0 = stays */
     __u64 next_version; /* of the next policy */
-    __u64 reserved[7];
+    __u64 changes;      /* of rules and switches, by anybody: who keeps a copy sees it is stale */
+    __u64 reserved[6];
 };
 SLUICE_ASSERT_SIZE(struct sluice_gate, 6 * SLUICE_LINE);
 

@@ -9,6 +9,8 @@ readonly golden=$SLUICE_ROOT/tests/cli/golden
 work=$(mktemp -d /tmp/sluice-cli.XXXXXX)
 at_exit rm -rf "$work"
 readonly work
+# No daemon, and an audit log that is nobody else's.
+readonly alone=(--socket "$work/no-daemon" --state-dir "$work/state")
 failures=0
 
 # Who asks, from where, and how it looks must not depend on who runs the test.

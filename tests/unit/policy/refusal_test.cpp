@@ -36,7 +36,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"\n\n  mod = 'observe'", "3:3: mod: unknown key; did you mean \"mode\"?"},
         Wrong{"colour = 1",
               "1:1: colour: unknown key; known here: mode, interfaces, xdp_mode, sources, "
-              "service, class, events"},
+              "service, class, events, control, metrics"},
         Wrong{"xdp_mode = 'fast'",
               "1:12: xdp_mode: \"fast\" is not an XDP mode; use one of: auto native generic"},
         Wrong{"interfaces = 'eth0'", "1:14: interfaces: is a string; use [\"eth0\"]"},
@@ -364,8 +364,20 @@ INSTANTIATE_TEST_SUITE_P(
                     Wrong{"[events]\nrate = 1000",
                           "2:8: events.rate: is an integer; use "
                           "\"1000/s\""},
-                    Wrong{"[events]\nfile = 'stdout'",
-                          "2:1: events.file: not available in this version; remove it"}));
+                    Wrong{"[events]\nfile = 'events.jsonl'",
+                          "2:8: events.file: is no absolute path; use a path, \"journal\" or "
+                          "\"stdout\""},
+                    Wrong{"[metrics]\nlisten = '9617'",
+                          "2:10: metrics.listen: is no address with a port; use "
+                          "\"127.0.0.1:9617\""},
+                    Wrong{"[metrics]\nlisten = '127.0.0.1:70000'",
+                          "2:10: metrics.listen: is no address with a port; use "
+                          "\"127.0.0.1:9617\""},
+                    Wrong{"[metrics]\nlisten = '::1:9617'",
+                          "2:10: metrics.listen: is no address with a port; use "
+                          "\"127.0.0.1:9617\""},
+                    Wrong{"[control]\ngroup = ''",
+                          "2:9: control.group: names no group; use \"sluice\""}));
 
 INSTANTIATE_TEST_SUITE_P(
     LaterVersions, Refusals,
@@ -382,8 +394,6 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"[feeds.spamhaus]\ntype = 'plain'",
               "1:2: feeds: not available in this version; remove it"},
         Wrong{"[tune]", "1:2: tune: not available in this version; remove it"},
-        Wrong{"[control]", "1:2: control: not available in this version; remove it"},
-        Wrong{"[metrics]", "1:2: metrics: not available in this version; remove it"},
         in_service("[[service.schedule]]\nname = 'sale'",
                    "4:11: service \"login\": schedule: not available in this version; remove "
                    "it")));

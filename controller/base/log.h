@@ -1,0 +1,12 @@
+// The daemon's log: one line each to stderr, with the priority that the journal understands.
+#pragma once
+
+#include <string_view>
+
+namespace sluice {
+
+enum class LogLevel { error = 3, warning = 4, info = 6 };  // as syslog numbers them
+
+void log(LogLevel level, std::string_view text);
+
+}  // namespace sluice

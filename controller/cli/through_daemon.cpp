@@ -1,0 +1,63 @@
+#include "cli/through_daemon.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "control/client.h"
+
+namespace sluice::cli {
+
+namespace {
+
+constexpr std::array<std::string_view, 8> kForOneself = {
+    "attach", "bans import", "policy check", "policy apply",
+    "init",   "events",      "completion",   "version"};
+
+// What a large flush takes, on top of the wait for the lock.
+constexpr std::chrono::seconds kWork(60);
+
+Answer from_json(const ControlJson& json) {
+    Answer answer;
+    answer.data = json.value("data", Json::object());
+    answer.quiet = json.value("quiet", false);
+    answer.changed = json.value("changed", false);
+    if (const auto warnings = answer.data.find("warnings"); warnings != answer.data.end()) {
+        answer.warnings = warnings->get<std::vector<std::string>>();
+        answer.data.erase("warnings");
+    }
+    return answer;
+}
+
+}  // namespace
+
+bool is_for_oneself(const std::string& command) {
+    return std::find(kForOneself.begin(), kForOneself.end(), command) != kForOneself.end();
+}
+
+std::optional<Result<Answer>> through_daemon(const std::string& command, int count,
+                                             const char* const* arguments, const Session& session) {
+    if (is_for_oneself(command))
+        return std::nullopt;
+    auto client = ControlClient::connect(session.socket, session.timeout + kWork);
+    if (!client)
+        return std::nullopt;
+    ControlRequest request;
+    request.id = 1;
+    request.words.assign(arguments + 1, arguments + count);
+    request.actor = session.who.name;
+    if (session.who.from)
+        request.from = session.who.from->to_string();
+    const auto answer = client->ask(request);
+    if (!answer)
+        return Result<Answer>(answer.error());
+    if (answer->value("ok", false))
+        return Result<Answer>(from_json(*answer));
+    Error error = error_of(*answer);
+    // It keeps another gate: --pin-dir was meant.
+    if (error.code == ErrorCode::unreachable)
+        return std::nullopt;
+    return Result<Answer>(std::move(error));
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,245 @@
+#include "control/server.h"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "control/client.h"
+
+namespace sluice {
+
+namespace {
+
+// Operators in an incident, and a few scripts; more than that is a mistake, and is told so.
+constexpr size_t kMostClients = 256;
+// A client that does not read: its answers wait, up to here; then it is dropped.
+constexpr size_t kLongestBacklog = 8U << 20;
+// What a follower may be behind before it loses lines.
+constexpr size_t kFollowerBacklog = 1U << 20;
+constexpr int kQueue = 64;
+
+bool would_block() {
+    return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
+}
+
+Result<gid_t> group_id(const std::string& name) {
+    std::array<char, 16'384> buffer{};
+    group entry{};
+    group* found = nullptr;
+    if (::getgrnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found) != 0 ||
+        found == nullptr)
+        return failed("[control] group: there is no group \"" + name + '"',
+                      "make it: groupadd --system " + name);
+    return found->gr_gid;
+}
+
+bool is_served(const std::string& path) {
+    return ControlClient::connect(path, std::chrono::seconds(1)).has_value();
+}
+
+}  // namespace
+
+Result<ControlServer> ControlServer::listen(const ControlOptions& options, ControlHandler handler) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    if (options.path.empty() || options.path.size() >= sizeof(address.sun_path))
+        return make_error(ErrorCode::usage, "the socket's path must have 1 to " +
+                                                std::to_string(sizeof(address.sun_path) - 1) +
+                                                " characters");
+    std::memcpy(address.sun_path, options.path.data(), options.path.size());
+    std::error_code ignored;
+    std::filesystem::create_directories(std::filesystem::path(options.path).parent_path(), ignored);
+    if (is_served(options.path))
+        return failed("another daemon listens at " + options.path,
+                      "stop that one, or give this one a --socket of its own");
+    struct stat info {};
+    if (::lstat(options.path.c_str(), &info) == 0) {
+        if (!S_ISSOCK(info.st_mode))
+            return failed(options.path + " is there and is no socket", "name another --socket");
+        (void)::unlink(options.path.c_str());
+    }
+
+    UniqueFd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!listener)
+        return from_errno(errno, "make a socket");
+    // Nobody may connect before the rights are as they should be.
+    (void)::fchmod(listener.get(), S_IRUSR | S_IWUSR);
+    if (::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0)
+        return from_errno(errno, "listen at " + options.path);
+    mode_t rights = S_IRUSR | S_IWUSR;
+    if (!options.group.empty()) {
+        const auto group = group_id(options.group);
+        if (!group)
+            return group.error();
+        if (::chown(options.path.c_str(), static_cast<uid_t>(-1), *group) != 0)
+            return from_errno(errno, "give " + options.path + " to the group " + options.group);
+        rights |= S_IRGRP | S_IWGRP;
+    }
+    if (::chmod(options.path.c_str(), rights) != 0 || ::listen(listener.get(), kQueue) != 0)
+        return from_errno(errno, "listen at " + options.path);
+    return ControlServer(options, std::move(listener), std::move(handler));
+}
+
+ControlServer::~ControlServer() {
+    if (listener_)
+        (void)::unlink(options_.path.c_str());
+}
+
+void ControlServer::add_polls(std::vector<pollfd>& polls) const {
+    polls.push_back({listener_.get(), POLLIN, 0});
+    for (const auto& [fd, client] : clients_) {
+        short wanted = 0;
+        // Who does not read his answers is not asked for more questions.
+        if (!client.closing && client.output.empty())
+            wanted |= POLLIN;
+        if (!client.output.empty())
+            wanted |= POLLOUT;
+        polls.push_back({fd, wanted, 0});
+    }
+}
+
+void ControlServer::handle(const pollfd& event) {
+    if (event.revents == 0)
+        return;
+    if (event.fd == listener_.get()) {
+        accept();
+        return;
+    }
+    const auto found = clients_.find(event.fd);
+    if (found == clients_.end())
+        return;
+    Client& client = found->second;
+    if ((event.revents & POLLOUT) != 0)
+        write_to(client);
+    if ((event.revents & POLLIN) != 0)
+        read_from(client);
+    const bool broken = (event.revents & (POLLERR | POLLNVAL)) != 0 ||
+                        ((event.revents & POLLHUP) != 0 && (event.revents & POLLIN) == 0);
+    if (broken || (client.closing && client.output.empty()) || !client.socket)
+        clients_.erase(found);
+}
+
+void ControlServer::accept() {
+    for (;;) {
+        UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+        if (!socket)
+            return;
+        ucred credentials{};
+        socklen_t size = sizeof(credentials);
+        if (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0)
+            continue;
+        Client client;
+        client.peer = {credentials.uid, credentials.gid, credentials.pid};
+        if (clients_.size() >= kMostClients) {
+            client.closing = true;
+            client.output = format_answer(
+                nullptr, error_answer(failed(
+                             "the daemon has " + std::to_string(kMostClients) + " clients already",
+                             "try again in a moment")));
+        }
+        const int fd = socket.get();
+        client.socket = std::move(socket);
+        Client& kept = clients_.insert_or_assign(fd, std::move(client)).first->second;
+        if (kept.closing) {
+            write_to(kept);
+            if (kept.output.empty() || clients_.size() > 2 * kMostClients)
+                clients_.erase(fd);
+        }
+    }
+}
+
+void ControlServer::read_from(Client& client) {
+    std::array<char, 65'536> chunk;
+    const ssize_t got = ::recv(client.socket.get(), chunk.data(), chunk.size(), 0);
+    if (got > 0) {
+        client.input.append(chunk.data(), static_cast<size_t>(got));
+        answer_lines(client);
+    } else if (got == 0 || !would_block()) {
+        client.closing = true;
+        if (got != 0)
+            client.output.clear();
+    }
+}
+
+void ControlServer::answer_lines(Client& client) {
+    size_t start = 0;
+    for (size_t end; (end = client.input.find('\n', start)) != std::string::npos; start = end + 1) {
+        const std::string_view line(client.input.data() + start, end - start);
+        if (line.find_first_not_of(" \t\r") == std::string_view::npos)
+            continue;
+        const auto request = parse_request(line);
+        if (!request) {
+            client.output += format_answer(nullptr, error_answer(request.error()));
+            continue;
+        }
+        ControlJson answer = handler_(*request, client.peer);
+        if (answer.value("follow", false)) {
+            client.follows = true;
+            answer.erase("follow");
+        }
+        client.output += format_answer(request->id, std::move(answer));
+    }
+    client.input.erase(0, start);
+    if (client.input.size() > kLongestRequest) {
+        client.output += format_answer(
+            nullptr, error_answer(make_error(
+                         ErrorCode::usage,
+                         "a request of more than " + std::to_string(kLongestRequest) + " bytes",
+                         "end it with a newline")));
+        client.input.clear();
+        client.closing = true;
+    }
+    write_to(client);
+    if (client.output.size() > kLongestBacklog)
+        client.socket.reset();
+}
+
+void ControlServer::write_to(Client& client) {
+    while (!client.output.empty()) {
+        const ssize_t sent =
+            ::send(client.socket.get(), client.output.data(), client.output.size(), MSG_NOSIGNAL);
+        if (sent > 0) {
+            client.output.erase(0, static_cast<size_t>(sent));
+        } else {
+            if (!would_block()) {
+                client.output.clear();
+                client.closing = true;
+            }
+            return;
+        }
+    }
+}
+
+void ControlServer::publish(const std::string& line) {
+    for (auto& [fd, client] : clients_) {
+        if (!client.follows || client.closing)
+            continue;
+        if (client.output.size() > kFollowerBacklog) {
+            client.lost++;
+            continue;
+        }
+        if (client.lost != 0)
+            client.output += "{\"lost\":" + std::to_string(std::exchange(client.lost, 0)) + "}\n";
+        client.output += line;
+        write_to(client);
+    }
+}
+
+bool ControlServer::has_followers() const {
+    for (const auto& [fd, client] : clients_)
+        if (client.follows)
+            return true;
+    return false;
+}
+
+}  // namespace sluice

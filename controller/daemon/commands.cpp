@@ -1,0 +1,118 @@
+#include "daemon/commands.h"
+
+#include <pwd.h>
+#include <unistd.h>
+
+#include <array>
+#include <exception>
+#include <string_view>
+#include <vector>
+
+#include "cli/command_line.h"
+#include "cli/through_daemon.h"
+
+namespace sluice {
+
+namespace {
+
+std::string login_of(uid_t uid) {
+    std::array<char, 4096> buffer{};
+    passwd entry{};
+    passwd* found = nullptr;
+    if (::getpwuid_r(uid, &entry, buffer.data(), buffer.size(), &found) == 0 && found != nullptr)
+        return entry.pw_name;
+    return "uid " + std::to_string(uid);
+}
+
+// The name is the kernel's word. The address is the client's own, which serves the log and the
+// guard against locking himself out.
+Operator operator_of(const ControlRequest& request, const ControlPeer& peer) {
+    Operator who{request.actor.value_or(login_of(peer.uid)), {}};
+    // Only root may claim to act for somebody else.
+    if (peer.uid != 0)
+        who.name = login_of(peer.uid);
+    if (request.from)
+        if (const auto address = IpAddress::parse(*request.from))
+            who.from = *address;
+    return who;
+}
+
+void add_daemon(const CommandContext& context, cli::Json& status) {
+    const auto uptime = std::chrono::steady_clock::now() - context.started;
+    const KeeperStanding& standing = context.keeper->standing();
+    status["daemon"] = {
+        {"running", true},
+        {"pid", ::getpid()},
+        {"uptime_s", std::chrono::duration_cast<std::chrono::seconds>(uptime).count()},
+        {"wanted", standing.wanted},
+        {"attached", standing.attached},
+        {"reattached", standing.reattached},
+        {"config_error",
+         standing.config_error.empty() ? cli::Json() : cli::Json(standing.config_error)},
+        {"state_error",
+         standing.state_error.empty() ? cli::Json() : cli::Json(standing.state_error)}};
+}
+
+Result<cli::Answer> run(const CommandContext& context, const ControlRequest& request,
+                        const ControlPeer& peer) {
+    cli::CommandLine line;
+    cli::add_all_commands(line);
+    std::vector<const char*> arguments = {"sluicectl"};
+    for (const std::string& word : request.words)
+        arguments.push_back(word.c_str());
+    const auto choice = line.parse(static_cast<int>(arguments.size()), arguments.data());
+    if (!choice)
+        return choice.error();
+    if (choice->handler == nullptr) {
+        cli::Answer help;
+        help.data = {{"help", choice->help}};
+        return help;
+    }
+    if (cli::is_for_oneself(choice->command))
+        return make_error(ErrorCode::usage, '"' + choice->command + "\" is not done by the daemon",
+                          "run sluicectl as root, which does it by itself");
+    auto session = cli::Session::from(line.globals());
+    if (!session)
+        return session.error();
+    if (session->pin_dir != context.pin_dir && session->pin_dir != cli::GlobalOptions{}.pin_dir)
+        return make_error(ErrorCode::unreachable,
+                          "this daemon keeps the gate in " + context.pin_dir);
+    session->json = true;
+    session->pin_dir = context.pin_dir;
+    session->state_dir = context.state_dir;
+    session->who = operator_of(request, peer);
+    auto answer = choice->handler->run(*session);
+    // Options may stand in front of the command, so its name is known only now.
+    if (answer && choice->command == "status")
+        add_daemon(context, answer->data);
+    return answer;
+}
+
+ControlJson answer(const CommandContext& context, const ControlRequest& request,
+                   const ControlPeer& peer) {
+    if (request.words == std::vector<std::string>{"events", "--follow"})
+        return {{"ok", true}, {"data", {{"follows", true}}}, {"follow", true}};
+    const auto done = run(context, request, peer);
+    if (!done)
+        return error_answer(done.error());
+    ControlJson json = cli::to_json(*done);
+    if (done->quiet)
+        json["quiet"] = true;
+    if (done->changed)
+        json["changed"] = true;
+    return json;
+}
+
+}  // namespace
+
+ControlHandler command_handler(const CommandContext& context) {
+    return [context](const ControlRequest& request, const ControlPeer& peer) {
+        try {
+            return answer(context, request, peer);
+        } catch (const std::exception& error) {
+            return error_answer(failed(error.what()));
+        }
+    };
+}
+
+}  // namespace sluice

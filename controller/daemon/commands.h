@@ -1,0 +1,22 @@
+// What the control socket can be asked: the commands of sluicectl, run here, in the name of whoever
+// is at the other end.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "control/server.h"
+#include "daemon/keeper.h"
+
+namespace sluice {
+
+struct CommandContext {
+    std::string pin_dir;
+    std::string state_dir;
+    std::chrono::steady_clock::time_point started;
+    const Keeper* keeper = nullptr;  // outlives the handler
+};
+
+ControlHandler command_handler(const CommandContext& context);
+
+}  // namespace sluice

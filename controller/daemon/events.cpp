@@ -1,0 +1,69 @@
+#include "daemon/events.h"
+
+#include <bpf/libbpf.h>
+
+#include <cstring>
+
+#include "base/log.h"
+#include "observe/line_sink.h"
+
+namespace sluice {
+
+void EventPump::FreeRing::operator()(ring_buffer* ring) const noexcept {
+    ring_buffer__free(ring);
+}
+
+EventPump::EventPump(const std::string& where, double lines_per_second,
+                     std::function<void(const std::string&)> publish)
+    : log_(lines_per_second, [sink = where.empty() ? std::function<void(const std::string&)>()
+                                                   : line_sink(where,
+                                                               [](const Error& error) {
+                                                                   log(LogLevel::error,
+                                                                       "events: " + error.message);
+                                                               }),
+                              publish = std::move(publish)](const std::string& line) {
+          if (sink)
+              sink(line);
+          publish(line);
+      }) {}
+
+int EventPump::follow(const Tables* tables) {
+    if (tables == tables_)
+        return ring_ ? ring_buffer__epoll_fd(ring_.get()) : -1;
+    ring_.reset();
+    names_.reset();
+    tables_ = tables;
+    if (tables == nullptr)
+        return -1;
+    names_.emplace(*tables);
+    ring_.reset(ring_buffer__new(
+        tables->events.get(),
+        [](void* pump, void* data, size_t size) {
+            sluice_event raw{};
+            if (size == sizeof(raw)) {
+                std::memcpy(&raw, data, sizeof(raw));
+                auto* self = static_cast<EventPump*>(pump);
+                self->log_.add(self->names_->name(raw));
+            }
+            return 0;
+        },
+        this, nullptr));
+    if (!ring_)
+        log(LogLevel::error,
+            "events cannot be read: " + from_errno(errno, "the ring buffer").message);
+    return ring_ ? ring_buffer__epoll_fd(ring_.get()) : -1;
+}
+
+void EventPump::take() {
+    if (ring_)
+        (void)ring_buffer__consume(ring_.get());
+}
+
+void EventPump::flush() {
+    take();
+    const auto now = std::chrono::steady_clock::now();
+    log_.flush(now - flushed_);
+    flushed_ = now;
+}
+
+}  // namespace sluice

@@ -1,0 +1,44 @@
+// From the ring buffer to where events are read: the log, and whoever follows.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "gate/tables.h"
+#include "observe/event_line.h"
+#include "observe/event_log.h"
+
+struct ring_buffer;
+
+namespace sluice {
+
+class EventPump {
+  public:
+    // `where`: a file, "journal", "stdout"; empty: nowhere. `publish` gets every line.
+    EventPump(const std::string& where, double lines_per_second,
+              std::function<void(const std::string&)> publish);
+
+    // Follows this gate from now on, which may be another one than before, or none. What to poll
+    // for, or -1.
+    int follow(const Tables* tables);
+    // Whatever is in the ring.
+    void take();
+    // Writes what came since the last time, as far as its budget goes.
+    void flush();
+
+  private:
+    struct FreeRing {
+        void operator()(ring_buffer* ring) const noexcept;
+    };
+
+    EventLog log_;
+    std::chrono::steady_clock::time_point flushed_ = std::chrono::steady_clock::now();
+    const Tables* tables_ = nullptr;
+    std::optional<EventNames> names_;
+    std::unique_ptr<ring_buffer, FreeRing> ring_;
+};
+
+}  // namespace sluice

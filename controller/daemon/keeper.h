@@ -1,0 +1,68 @@
+// The keeper: makes what is enforced follow what is wanted, and keeps it so.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "daemon/state_file.h"
+#include "gate/attachment.h"
+#include "gate/tables.h"
+#include "operate/operator.h"
+
+namespace sluice {
+
+struct KeeperOptions {
+    std::string config;
+    std::string pin_dir;
+    std::string state_dir;
+};
+
+// How things stand, for `status`, metrics and the log.
+struct KeeperStanding {
+    std::set<std::string> wanted;    // interfaces of the configuration
+    std::set<std::string> attached;  // of them
+    std::string config_error;        // of the last reload; empty where it was taken
+    std::string state_error;         // of the last save
+    uint64_t reattached = 0;         // times that an attachment was found lost and put back
+};
+
+class Keeper {
+  public:
+    // Adopts the gate that is there, or makes one from the configuration and what the disk
+    // remembers: bans are in the tables before the first interface is.
+    static Result<Keeper> start(const KeeperOptions& options);
+
+    // Re-reads the configuration; on an error all stays as it was.
+    Status reload();
+    // Once a second: attachments as wanted, expired rules swept, state on disk.
+    void tick();
+    // Before the end: the state on disk, and, where asked for, the gate off every interface.
+    Status stop(bool detach);
+
+    // The gate; gone while it is detached from everything.
+    [[nodiscard]] Tables* tables() { return tables_ ? &*tables_ : nullptr; }
+    [[nodiscard]] const KeeperStanding& standing() const { return standing_; }
+
+  private:
+    explicit Keeper(KeeperOptions options)
+        : options_(std::move(options)), state_(options_.state_dir) {}
+    Status adopt_or_make();
+    Status attach_missing();
+    void save_state();
+
+    KeeperOptions options_;
+    StateFile state_;
+    std::optional<Tables> tables_;
+    KeeperStanding standing_;
+    Operator self_{"sluiced", {}};
+    std::chrono::steady_clock::time_point saved_{};
+    std::chrono::steady_clock::duration save_took_{};
+    uint64_t saved_changes_ = 0;
+};
+
+}  // namespace sluice

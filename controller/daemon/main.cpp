@@ -1,0 +1,214 @@
+// sluiced: flags, signals, and one poll loop.
+#include <gflags/gflags.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <sys/timerfd.h>
+#include <systemd/sd-daemon.h>
+
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/log.h"
+#include "base/unique_fd.h"
+#include "control/server.h"
+#include "daemon/commands.h"
+#include "daemon/events.h"
+#include "daemon/instance_lock.h"
+#include "daemon/keeper.h"
+#include "observe/metrics.h"
+#include "operate/config_file.h"
+#include "operate/table_needs.h"
+
+DEFINE_string(config, "/etc/sluice/sluice.toml", "what to enforce");
+DEFINE_string(pin_dir, "/sys/fs/bpf/sluice", "where the gate is pinned");
+DEFINE_string(socket, "/run/sluice/sluice.sock", "where sluicectl reaches this daemon");
+DEFINE_string(state_dir, "/var/lib/sluice", "what outlives a reboot, and the audit log");
+DEFINE_bool(check, false, "read the configuration, say what its tables take, and end");
+DEFINE_bool(detach_on_exit, false, "take the gate off every interface at the end");
+
+namespace sluice {
+
+namespace {
+
+using std::chrono::steady_clock;
+
+int fail(const Error& error) {
+    log(LogLevel::error, error.message);
+    if (!error.hint.empty())
+        log(LogLevel::error, "  " + error.hint);
+    return static_cast<int>(error.code);
+}
+
+int check() {
+    const auto config = load_config_file(FLAGS_config);
+    if (!config)
+        return fail(config.error());
+    const auto cpus = cpu_count();
+    if (!cpus)
+        return fail(cpus.error());
+    for (const std::string& warning : config->policy.warnings)
+        log(LogLevel::warning, warning);
+    (void)std::printf(
+        "%s is good: %zu services; the tables take %llu MiB\n", FLAGS_config.c_str(),
+        config->policy.services.size(),
+        static_cast<unsigned long long>(needed_sizes(config->policy, *cpus).memory() >> 20));
+    return 0;
+}
+
+// Signals as something to poll for: none arrives in the middle of anything.
+UniqueFd blocked_signals() {
+    sigset_t set{};
+    ::sigemptyset(&set);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP})
+        ::sigaddset(&set, signal);
+    ::sigprocmask(SIG_BLOCK, &set, nullptr);
+    ::signal(SIGPIPE, SIG_IGN);
+    return UniqueFd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+}
+
+UniqueFd every_second() {
+    UniqueFd timer(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+    const itimerspec second{{1, 0}, {1, 0}};
+    (void)::timerfd_settime(timer.get(), 0, &second, nullptr);
+    return timer;
+}
+
+class Daemon {
+  public:
+    static Result<std::unique_ptr<Daemon>> start();
+    int run();
+
+  private:
+    Daemon(InstanceLock lock, Keeper keeper)
+        : lock_(std::move(lock)),
+          keeper_(std::move(keeper)),
+          signals_(blocked_signals()),
+          timer_(every_second()) {}
+    Status open_doors();
+    void take_signals();
+    void reload();
+
+    InstanceLock lock_;
+    Keeper keeper_;
+    UniqueFd signals_;
+    UniqueFd timer_;
+    std::optional<ControlServer> server_;
+    std::unique_ptr<Metrics> metrics_;
+    std::unique_ptr<EventPump> events_;
+    steady_clock::time_point started_ = steady_clock::now();
+    bool stopping_ = false;
+};
+
+Result<std::unique_ptr<Daemon>> Daemon::start() {
+    auto lock = InstanceLock::take(FLAGS_pin_dir);
+    if (!lock)
+        return lock.error();
+    auto keeper = Keeper::start(
+        {.config = FLAGS_config, .pin_dir = FLAGS_pin_dir, .state_dir = FLAGS_state_dir});
+    if (!keeper)
+        return keeper.error();
+    std::unique_ptr<Daemon> daemon(new Daemon(*std::move(lock), *std::move(keeper)));
+    if (const Status open = daemon->open_doors(); !open)
+        return open.error();
+    return daemon;
+}
+
+Status Daemon::open_doors() {
+    const auto config = load_config_file(FLAGS_config);
+    if (!config)
+        return config.error();
+    const Surroundings& around = config->policy.surroundings;
+    auto server = ControlServer::listen({.path = FLAGS_socket, .group = around.control_group},
+                                        command_handler({.pin_dir = FLAGS_pin_dir,
+                                                         .state_dir = FLAGS_state_dir,
+                                                         .started = started_,
+                                                         .keeper = &keeper_}));
+    if (!server)
+        return server.error();
+    server_.emplace(*std::move(server));
+    if (!around.metrics_listen.empty()) {
+        auto metrics = Metrics::listen(around.metrics_listen, FLAGS_pin_dir);
+        if (!metrics)
+            return metrics.error();
+        metrics_ = *std::move(metrics);
+    }
+    events_ = std::make_unique<EventPump>(around.events_file, config->policy.events_per_second,
+                                          [this](const std::string& line) {
+                                              if (server_)
+                                                  server_->publish(line);
+                                          });
+    return {};
+}
+
+void Daemon::reload() {
+    (void)::sd_notify(0, "RELOADING=1");
+    if (const Status reloaded = keeper_.reload(); !reloaded) {
+        log(LogLevel::error, "the configuration was not taken, the old one stays:");
+        (void)fail(reloaded.error());
+    }
+    (void)::sd_notify(0, "READY=1");
+}
+
+void Daemon::take_signals() {
+    signalfd_siginfo info{};
+    while (::read(signals_.get(), &info, sizeof(info)) == sizeof(info)) {
+        if (info.ssi_signo == SIGHUP)
+            reload();
+        else
+            stopping_ = true;
+    }
+}
+
+int Daemon::run() {
+    (void)::sd_notify(0, "READY=1");
+    std::vector<pollfd> polls;
+    while (!stopping_) {
+        polls = {{signals_.get(), POLLIN, 0}, {timer_.get(), POLLIN, 0}};
+        const int events = events_->follow(keeper_.tables());
+        if (events >= 0)
+            polls.push_back({events, POLLIN, 0});
+        const size_t own = polls.size();
+        server_->add_polls(polls);
+        if (::poll(polls.data(), polls.size(), -1) < 0)
+            continue;
+        if ((polls[0].revents & POLLIN) != 0)
+            take_signals();
+        if ((polls[1].revents & POLLIN) != 0) {
+            uint64_t ticks = 0;
+            (void)!::read(timer_.get(), &ticks, sizeof(ticks));
+            keeper_.tick();
+            events_->flush();
+            (void)::sd_notify(0, "WATCHDOG=1");
+        }
+        if (own > 2 && (polls[2].revents & POLLIN) != 0)
+            events_->take();
+        for (size_t i = own; i < polls.size(); ++i)
+            server_->handle(polls[i]);
+    }
+    (void)::sd_notify(0, "STOPPING=1");
+    const Status stopped = keeper_.stop(FLAGS_detach_on_exit);
+    return stopped ? 0 : fail(stopped.error());
+}
+
+}  // namespace
+
+}  // namespace sluice
+
+int main(int count, char** arguments) {
+    gflags::SetUsageMessage("keeps the gate: attached, reconciled, remembered and shown");
+    gflags::SetVersionString(SLUICE_VERSION);
+    gflags::ParseCommandLineFlags(&count, &arguments, true);
+    if (count > 1) {
+        sluice::log(sluice::LogLevel::error, "unexpected argument \"" + std::string(arguments[1]) +
+                                                 "\"; see: sluiced --help");
+        return 2;
+    }
+    if (FLAGS_check)
+        return sluice::check();
+    auto daemon = sluice::Daemon::start();
+    return daemon ? (*daemon)->run() : sluice::fail(daemon.error());
+}

@@ -1,0 +1,69 @@
+#include "observe/audit.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "base/unique_fd.h"
+#include "observe/timestamp.h"
+
+namespace sluice {
+
+Status AuditLog::write(const Operator& who, const AuditEntry& entry) const {
+    using Json = nlohmann::ordered_json;
+    const auto text = [](const std::string& value) { return value.empty() ? Json() : Json(value); };
+    const Json line = {{"time", format_timestamp(wall_clock_ns())},
+                       {"actor", who.name},
+                       {"from", who.from ? Json(who.from->to_string()) : Json()},
+                       {"action", entry.action},
+                       {"target", entry.target},
+                       {"before", text(entry.before)},
+                       {"after", text(entry.after)},
+                       {"reason", text(entry.reason)}};
+    const std::string bytes = line.dump(-1, ' ', false, Json::error_handler_t::replace) + '\n';
+
+    std::error_code ignored;
+    std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), ignored);
+    const UniqueFd file(
+        ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR));
+    if (!file)
+        return from_errno(errno, "audit: open " + path_);
+    const off_t end = ::lseek(file.get(), 0, SEEK_END);
+    const ssize_t written = ::write(file.get(), bytes.data(), bytes.size());
+    if (written == static_cast<ssize_t>(bytes.size()))
+        return {};
+    const int failure = written < 0 ? errno : ENOSPC;
+    // Nobody else's line may follow half of this one.
+    if (written > 0)
+        (void)::ftruncate(file.get(), end);
+    return from_errno(failure, "audit: write " + path_);
+}
+
+Result<std::vector<std::string>> AuditLog::read(std::chrono::nanoseconds since) const {
+    const auto text = read_file(path_);
+    if (!text) {
+        if (text.error().code == ErrorCode::not_found)
+            return std::vector<std::string>{};
+        return text.error();
+    }
+    const uint64_t now = wall_clock_ns();
+    const auto span = static_cast<uint64_t>(since.count());
+    const std::string oldest = format_timestamp(span < now ? now - span : 0);
+    std::vector<std::string> lines;
+    for (size_t start = 0; start < text->size();) {
+        const size_t end = std::min(text->find('\n', start), text->size());
+        const std::string line = text->substr(start, end - start);
+        start = end + 1;
+        const auto json = nlohmann::json::parse(line, nullptr, false);
+        if (json.is_object() && json.value("time", std::string()) >= oldest)
+            lines.push_back(line);
+    }
+    return lines;
+}
+
+}  // namespace sluice

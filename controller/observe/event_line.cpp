@@ -1,0 +1,93 @@
+#include "observe/event_line.h"
+
+#include <netinet/in.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "gate/counters.h"
+#include "gate/policy_store.h"
+#include "observe/timestamp.h"
+#include "policy/compile.h"
+#include "policy/rule_id.h"
+
+namespace sluice {
+
+namespace {
+
+IpAddress address_of(const uint8_t (&bytes)[16]) {
+    std::array<uint8_t, 16> copy{};
+    std::copy(std::begin(bytes), std::end(bytes), copy.begin());
+    return IpAddress::from_bytes(copy);
+}
+
+std::string protocol_name(uint8_t protocol) {
+    switch (protocol) {
+        case IPPROTO_TCP:
+            return "tcp";
+        case IPPROTO_UDP:
+            return "udp";
+        case IPPROTO_ICMP:
+            return "icmp";
+        case IPPROTO_ICMPV6:
+            return "icmp6";
+        default:
+            return "proto/" + std::to_string(protocol);
+    }
+}
+
+std::string text_of(const char* text, size_t most) {
+    return {text, ::strnlen(text, most)};
+}
+
+}  // namespace
+
+nlohmann::ordered_json Event::to_json() const {
+    using Json = nlohmann::ordered_json;
+    const auto text = [](const std::string& value) { return value.empty() ? Json() : Json(value); };
+    return {{"time", format_timestamp(wall_ns)},
+            {"iface", interface},
+            {"src", source.to_string()},
+            {"dst", destination.to_string()},
+            {"proto", protocol_name(protocol)},
+            {"sport", source_port},
+            {"dport", destination_port},
+            {"service", service},
+            {"verdict", verdict},
+            {"rule", text(rule)},
+            {"policy_version", policy_version},
+            {"limit", text(limit)},
+            {"measured", measured_ns == 0 ? Json() : Json(static_cast<double>(measured_ns) / 1e9)},
+            {"sampled_of", sampled_of}};
+}
+
+Event EventNames::name(const sluice_event& raw) {
+    const Tables& t = *tables_;
+    const uint32_t index = sluice_counter_index(raw.verdict, raw.flags & SLUICE_EVENT_WOULD);
+    uint64_t& seen = seen_[{raw.cpu, raw.interface, raw.service, index}];
+
+    Event event;
+    event.wall_ns = raw.time_ns + static_cast<uint64_t>(wall_minus_monotonic_ns());
+    if (raw.interface < t.sizes.interfaces)
+        event.interface = text_of(t.interfaces[raw.interface].name, sizeof(sluice_interface::name));
+    event.source = address_of(raw.source);
+    event.destination = address_of(raw.destination);
+    event.protocol = raw.protocol;
+    event.source_port = raw.source_port;
+    event.destination_port = raw.destination_port;
+    event.service = raw.service == SLUICE_SERVICE_OTHER || raw.service >= t.sizes.services
+                        ? "other"
+                        : text_of(t.service_names[raw.service].name, SLUICE_NAME_BYTES);
+    event.verdict = index < SLUICE_COUNTERS ? counter_name(index) : "unknown";
+    if (raw.rule < SLUICE_RULES)
+        event.rule = format_rule_id({event.service, rule_from_index(raw.rule)});
+    event.policy_version = raw.policy_version;
+    event.measured_ns = raw.measured;
+    event.first = (raw.flags & SLUICE_EVENT_FIRST) != 0;
+    // Counters of a gate made anew begin at nothing again.
+    event.sampled_of = raw.count > seen ? raw.count - seen : raw.count;
+    seen = raw.count;
+    return event;
+}
+
+}  // namespace sluice

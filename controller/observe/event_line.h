@@ -1,0 +1,53 @@
+// One event of the packet path, in words.
+#pragma once
+
+#include <sluice/event.h>
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <tuple>
+
+#include "gate/tables.h"
+#include "net/address.h"
+
+namespace sluice {
+
+struct Event {
+    uint64_t wall_ns = 0;
+    std::string interface;
+    IpAddress source;
+    IpAddress destination;
+    uint8_t protocol = 0;
+    uint16_t source_port = 0;
+    uint16_t destination_port = 0;
+    std::string service;
+    std::string verdict;  // "would_drop_…" in observe mode
+    std::string rule;     // empty where no limit is at work
+    std::string limit;    // "20/s, burst 20"; empty likewise
+    uint64_t policy_version = 0;
+    uint64_t measured_ns = 0;  // how far ahead of the limit
+    uint64_t sampled_of = 0;   // packets that it stands for: those since the last one like it
+    bool first = false;        // of its source and verdict in about a minute
+
+    [[nodiscard]] nlohmann::ordered_json to_json() const;
+};
+
+// Puts names to the numbers of raw events, and keeps count of what each one stands for.
+class EventNames {
+  public:
+    // `tables` stays where it is for as long as this.
+    explicit EventNames(const Tables& tables) : tables_(&tables) {}
+
+    Event name(const sluice_event& raw);
+
+  private:
+    // CPU, interface, service, verdict with its would_ twin.
+    using Kind = std::tuple<uint32_t, uint16_t, uint16_t, uint32_t>;
+
+    const Tables* tables_;
+    std::map<Kind, uint64_t> seen_;  // the counter at the last event
+};
+
+}  // namespace sluice
