@@ -1,9 +1,8 @@
 #include "daemon/commands.h"
 
-#include <pwd.h>
 #include <unistd.h>
 
-#include <array>
+#include <algorithm>
 #include <exception>
 #include <string_view>
 #include <vector>
@@ -15,14 +14,8 @@ namespace sluice {
 
 namespace {
 
-std::string login_of(uid_t uid) {
-    std::array<char, 4096> buffer{};
-    passwd entry{};
-    passwd* found = nullptr;
-    if (::getpwuid_r(uid, &entry, buffer.data(), buffer.size(), &found) == 0 && found != nullptr)
-        return entry.pw_name;
-    return "uid " + std::to_string(uid);
-}
+// For the lock of the tables; a large import holds it for longer, and is then worth another try.
+constexpr std::chrono::milliseconds kLongestWait{5000};
 
 // The name is the kernel's word. The address is the client's own, which serves the log and the
 // guard against locking himself out.
@@ -77,6 +70,8 @@ Result<cli::Answer> run(const CommandContext& context, const ControlRequest& req
     if (session->pin_dir != context.pin_dir && session->pin_dir != cli::GlobalOptions{}.pin_dir)
         return make_error(ErrorCode::unreachable,
                           "this daemon keeps the gate in " + context.pin_dir);
+    // Whoever asks for more would hold up everybody else.
+    session->timeout = std::min(session->timeout, kLongestWait);
     session->json = true;
     session->pin_dir = context.pin_dir;
     session->state_dir = context.state_dir;
@@ -85,6 +80,8 @@ Result<cli::Answer> run(const CommandContext& context, const ControlRequest& req
     // Options may stand in front of the command, so its name is known only now.
     if (answer && choice->command == "status")
         add_daemon(context, answer->data);
+    if (answer && choice->command == "detach")
+        context.keeper->leave_alone(answer->data.value("iface", std::string()));
     return answer;
 }
 

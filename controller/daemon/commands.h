@@ -14,7 +14,7 @@ struct CommandContext {
     std::string pin_dir;
     std::string state_dir;
     std::chrono::steady_clock::time_point started;
-    const Keeper* keeper = nullptr;  // outlives the handler
+    Keeper* keeper = nullptr;  // outlives the handler
 };
 
 ControlHandler command_handler(const CommandContext& context);

@@ -27,12 +27,12 @@ EventPump::EventPump(const std::string& where, double lines_per_second,
           publish(line);
       }) {}
 
-int EventPump::follow(const Tables* tables) {
-    if (tables == tables_)
+int EventPump::follow(const Tables* tables, uint64_t number) {
+    if (number == number_)
         return ring_ ? ring_buffer__epoll_fd(ring_.get()) : -1;
     ring_.reset();
     names_.reset();
-    tables_ = tables;
+    number_ = number;
     if (tables == nullptr)
         return -1;
     names_.emplace(*tables);

@@ -21,9 +21,9 @@ class EventPump {
     EventPump(const std::string& where, double lines_per_second,
               std::function<void(const std::string&)> publish);
 
-    // Follows this gate from now on, which may be another one than before, or none. What to poll
+    // Follows this gate from now on, or none; another `number` means another gate. What to poll
     // for, or -1.
-    int follow(const Tables* tables);
+    int follow(const Tables* tables, uint64_t number);
     // Whatever is in the ring.
     void take();
     // Writes what came since the last time, as far as its budget goes.
@@ -36,7 +36,7 @@ class EventPump {
 
     EventLog log_;
     std::chrono::steady_clock::time_point flushed_ = std::chrono::steady_clock::now();
-    const Tables* tables_ = nullptr;
+    uint64_t number_ = 0;
     std::optional<EventNames> names_;
     std::unique_ptr<ring_buffer, FreeRing> ring_;
 };

@@ -1,6 +1,8 @@
 #include "daemon/keeper.h"
 
 #include <algorithm>
+#include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "base/log.h"
@@ -48,14 +50,39 @@ Status Keeper::adopt_or_make() {
         return failed(options_.config + ": no interface to protect is named",
                       "add a line such as: interfaces = [\"eth0\"]");
     if (auto tables = open_gate(options_.pin_dir)) {
-        tables_ = *std::move(tables);
+        adopt(*std::move(tables));
         log(LogLevel::info, "adopted the gate in " + options_.pin_dir);
         if (const Status applied = reload(); !applied)
             log_error("the gate goes on with its old policy", applied.error());
     } else if (tables.error().code != ErrorCode::unreachable) {
         return tables.error();
     }
-    return attach_missing();
+    // One interface that is not there yet is no reason to leave the others alone.
+    const Status attached = attach_missing();
+    if (!attached && standing_.attached.empty())
+        return attached;
+    if (!attached)
+        log_error("not attached everywhere", attached.error());
+    return {};
+}
+
+void Keeper::adopt(Tables tables) {
+    tables_ = std::move(tables);
+    gate_number_++;
+    saved_changes_ = ~uint64_t{0};
+}
+
+// Somebody may have detached it all, or made another one in its place.
+void Keeper::look_at_gate() {
+    if (!tables_)
+        return;
+    auto now = open_gate(options_.pin_dir);
+    if (!now) {
+        tables_.reset();
+        gate_number_++;
+    } else if (std::memcmp(&now->seed(), &tables_->seed(), sizeof(sluice_seed)) != 0) {
+        adopt(*std::move(now));
+    }
 }
 
 Status Keeper::reload() {
@@ -131,7 +158,7 @@ Status Keeper::attach_missing() {
             auto tables = open_gate(options_.pin_dir);
             if (!tables)
                 return tables.error();
-            tables_ = *std::move(tables);
+            adopt(*std::move(tables));
         }
         present.insert(interface);
     }
@@ -143,9 +170,7 @@ Status Keeper::attach_missing() {
 }
 
 void Keeper::tick() {
-    // Somebody detached it all: the pins are gone, and with them what this one held open.
-    if (tables_ && !open_gate(options_.pin_dir))
-        tables_.reset();
+    look_at_gate();
     const bool complete = standing_.attached == standing_.wanted;
     if (const Status attached = attach_missing(); !attached && complete)
         log_error("not attached everywhere", attached.error());

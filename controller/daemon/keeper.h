@@ -41,23 +41,30 @@ class Keeper {
     Status reload();
     // Once a second: attachments as wanted, expired rules swept, state on disk.
     void tick();
+    // An operator took the gate off: not put back before the next reload().
+    void leave_alone(const std::string& interface) { standing_.wanted.erase(interface); }
     // Before the end: the state on disk, and, where asked for, the gate off every interface.
     Status stop(bool detach);
 
     // The gate; gone while it is detached from everything.
-    [[nodiscard]] Tables* tables() { return tables_ ? &*tables_ : nullptr; }
+    [[nodiscard]] const Tables* tables() const { return tables_ ? &*tables_ : nullptr; }
+    // Another number once it is another gate.
+    [[nodiscard]] uint64_t gate_number() const { return gate_number_; }
     [[nodiscard]] const KeeperStanding& standing() const { return standing_; }
 
   private:
     explicit Keeper(KeeperOptions options)
         : options_(std::move(options)), state_(options_.state_dir) {}
     Status adopt_or_make();
+    void adopt(Tables tables);
+    void look_at_gate();
     Status attach_missing();
     void save_state();
 
     KeeperOptions options_;
     StateFile state_;
     std::optional<Tables> tables_;
+    uint64_t gate_number_ = 0;
     KeeperStanding standing_;
     Operator self_{"sluiced", {}};
     std::chrono::steady_clock::time_point saved_{};

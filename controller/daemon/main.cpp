@@ -168,7 +168,7 @@ int Daemon::run() {
     std::vector<pollfd> polls;
     while (!stopping_) {
         polls = {{signals_.get(), POLLIN, 0}, {timer_.get(), POLLIN, 0}};
-        const int events = events_->follow(keeper_.tables());
+        const int events = events_->follow(keeper_.tables(), keeper_.gate_number());
         if (events >= 0)
             polls.push_back({events, POLLIN, 0});
         const size_t own = polls.size();

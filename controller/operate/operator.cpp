@@ -26,15 +26,6 @@ bool is_login_name(std::string_view name) {
            std::all_of(name.begin(), name.end(), [](char c) { return c > ' ' && c < '\x7f'; });
 }
 
-std::string login_of(uid_t uid) {
-    std::array<char, 4096> buffer{};
-    passwd entry{};
-    passwd* found = nullptr;
-    if (::getpwuid_r(uid, &entry, buffer.data(), buffer.size(), &found) == 0 && found != nullptr)
-        return entry.pw_name;
-    return "uid " + std::to_string(uid);
-}
-
 // The user who logged in, which su and sudo do not change; the kernel keeps it per process.
 std::optional<uid_t> login_uid() {
     const auto text = read_file("/proc/self/loginuid");
@@ -53,6 +44,15 @@ std::string login_name() {
 }
 
 }  // namespace
+
+std::string login_of(uid_t uid) {
+    std::array<char, 4096> buffer{};
+    passwd entry{};
+    passwd* found = nullptr;
+    if (::getpwuid_r(uid, &entry, buffer.data(), buffer.size(), &found) == 0 && found != nullptr)
+        return entry.pw_name;
+    return "uid " + std::to_string(uid);
+}
 
 std::string Operator::to_string() const {
     return from ? name + " from " + from->to_string() : name;

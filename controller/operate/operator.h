@@ -1,6 +1,8 @@
 // Who is at the keyboard, and from where: what every change is signed with.
 #pragma once
 
+#include <sys/types.h>
+
 #include <optional>
 #include <string>
 
@@ -16,6 +18,8 @@ struct Operator {
     [[nodiscard]] std::string to_string() const;
 };
 
+// A user's name, or "uid 1234" where he has none.
+std::string login_of(uid_t uid);
 Operator current_operator();
 
 // Writes one line to the system log: what was changed, by whom and why.

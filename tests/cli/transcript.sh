@@ -10,6 +10,7 @@ work=$(mktemp -d /tmp/sluice-cli.XXXXXX)
 at_exit rm -rf "$work"
 readonly work
 # No daemon, and an audit log that is nobody else's.
+# shellcheck disable=SC2034 # by the tests
 readonly alone=(--socket "$work/no-daemon" --state-dir "$work/state")
 failures=0
 
