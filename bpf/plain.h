@@ -167,7 +167,7 @@ static __always_inline int check_plain_source(const struct sluice_gate* g, const
 
 /* Over a limit: a drop only where that is all there is to it. */
 static __always_inline int refuse_plain(const struct plain* t, const struct sluice_service* s,
-                                        const struct sluice_cpu* cpu, __u64 now, __u32 d) {
+                                        struct sluice_cpu* cpu, __u64 now, __u32 d) {
     const struct sluice_service_switches* w = table_at(switches, s->id);
     if (!w)
         return NOT_PLAIN;
@@ -175,10 +175,11 @@ static __always_inline int refuse_plain(const struct plain* t, const struct slui
     if (sluice_switch_deadline(whole | rule) || (whole & 15) != SLUICE_MODE_ENFORCE ||
         (rule & 15) != SLUICE_MODE_ENFORCE)
         return NOT_PLAIN;
-    /* It may be a reply. */
-    if (s->flags & SLUICE_SERVICE_REPLY_EXEMPT && !(t->dimensions & 1u << SLUICE_CONNECTIONS) &&
-        has_token(cpu->lookup_ns, now, SLUICE_LOOKUPS_PER_SECOND, SLUICE_LOOKUPS_BURST))
-        return NOT_PLAIN;
+    if (s->flags & SLUICE_SERVICE_REPLY_EXEMPT && !(t->dimensions & 1u << SLUICE_CONNECTIONS)) {
+        if (has_token(cpu->lookup_ns, now, SLUICE_LOOKUPS_PER_SECOND, SLUICE_LOOKUPS_BURST))
+            return NOT_PLAIN; /* it may be a reply: ask the socket */
+        cpu->lookups_refused++;
+    }
     return SLUICE_drop_source_connections + (int)d;
 }
 

@@ -15,6 +15,7 @@
 #include "where.h"
 #include "who.h"
 
+/* The general way: any packet, step by step. */
 static __noinline int decide(struct xdp_md* ctx) {
     struct facts facts = {};
     struct packet packet = {.ctx = ctx, .f = &facts};
@@ -37,6 +38,7 @@ static __noinline int decide(struct xdp_md* ctx) {
     return account(p, verdict);
 }
 
+/* Most packets are plain, and decided in registers; the rest is for the general way. */
 SEC("xdp")
 int sluice(struct xdp_md* ctx) {
     const int action = plain_path ? decide_plain(ctx) : NOT_PLAIN;

@@ -201,6 +201,7 @@ class Plain : public GateUnderTest {
             EXPECT_EQ(a.cpus[cpu].shared_live, b.cpus[cpu].shared_live);
             EXPECT_EQ(a.cpus[cpu].taken_back, b.cpus[cpu].taken_back);
             EXPECT_EQ(a.cpus[cpu].essential_ns, b.cpus[cpu].essential_ns);
+            EXPECT_EQ(a.cpus[cpu].lookups_refused, b.cpus[cpu].lookups_refused);
         }
     }
 
