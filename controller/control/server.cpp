@@ -26,7 +26,8 @@ constexpr size_t kMostClients = 256;
 constexpr size_t kLongestBacklog = 8U << 20;
 // What a follower may be behind before it loses lines.
 constexpr size_t kFollowerBacklog = 1U << 20;
-constexpr int kQueue = 64;
+// As many may wait to be let in, while one command takes its time.
+constexpr int kQueue = kMostClients;
 
 bool would_block() {
     return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
