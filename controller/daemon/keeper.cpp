@@ -141,7 +141,9 @@ Status Keeper::attach_missing() {
             const auto held = restore_state(tables, *saved);
             if (held && *held != 0)
                 log(LogLevel::info, std::to_string(*held) + " bans and allows are back from disk");
-            return held ? Status{} : held.error();
+            if (!held)
+                log_error("not all bans are back", state_.set_aside(held.error()));
+            return {};
         };
         const auto report = attach_gate(attach);
         if (!report) {

@@ -326,15 +326,16 @@ Result<SavedState> StateFile::load() const {
     const auto text = read_file(path_);
     if (!text)
         return text.error().code == ErrorCode::not_found ? Result<SavedState>(SavedState{})
-                                                         : text.error();
+                                                         : set_aside(text.error());
     auto state = Reader(*text).read();
-    if (state)
-        return state;
+    return state ? std::move(state) : set_aside(state.error().with_context(path_));
+}
+
+Error StateFile::set_aside(Error why) const {
     const std::string aside = path_ + ".bad-" + std::to_string(wall_clock_ns() / 1'000'000'000);
-    Error error = state.error().with_context(path_);
     if (::rename(path_.c_str(), aside.c_str()) == 0)
-        error.hint = "it was set aside as " + aside;
-    return error;
+        why.hint = "it was set aside as " + aside;
+    return why;
 }
 
 Result<size_t> restore_state(Tables& tables, const SavedState& state) {

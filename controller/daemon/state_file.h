@@ -44,11 +44,12 @@ class StateFile {
     // Of lists that are kept up by somebody else (the policy's, the protected set) nothing is kept.
     [[nodiscard]] Status save(const Tables& tables) const;
 
-    // Nothing where there is no file. A file that is torn or foreign is set aside as
-    // state.bad-TIME; the error says so, and what it said of it.
+    // Nothing where there is no file. A file that is torn, foreign or unreadable is set aside as
+    // state.bad-TIME; the error says so, and what is wrong with it.
     [[nodiscard]] Result<SavedState> load() const;
 
-    [[nodiscard]] const std::string& path() const { return path_; }
+    // Out of the way of the next save(), which would write over it; the error says where it is now.
+    [[nodiscard]] Error set_aside(Error why) const;
 
   private:
     std::string path_;
