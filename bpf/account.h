@@ -20,19 +20,33 @@ static __always_inline __u32 earn_tokens(__u32 tokens, __u64 earned) {
     return tokens + earned > EVENT_TOKENS_MAX ? EVENT_TOKENS_MAX : tokens + (__u32)earned;
 }
 
-/* Whether an event can be paid; both token counts are refilled once a tick. */
-static __always_inline __u32 has_event_tokens(struct packet* p) {
-    const __u32 tick = (__u32)bpf_jiffies64();
+/* The kernel's ticks; the test clock, which moves at will, ticks each 4 ms or so. */
+#define TEST_TICK_SHIFT 22
+static __always_inline __u32 tick_number(__u64 coarse_now) {
+    return clock_source == SLUICE_CLOCK_SET ? (__u32)(coarse_now >> TEST_TICK_SHIFT)
+                                            : (__u32)bpf_jiffies64();
+}
+
+/* True for a CPU's first packet of a tick, that is since the coarse clock has moved. */
+static __always_inline __u32 is_new_tick(const struct sluice_cpu* cpu, __u64 coarse_now) {
+    return clock_source == SLUICE_CLOCK_SET ? cpu->refilled != tick_number(coarse_now)
+                                            : cpu->clock_ns != coarse_now;
+}
+
+static __always_inline void refill_tokens(struct packet* p, __u64 coarse_now) {
     struct sluice_cpu* cpu = p->cpu;
-    if (unlikely(cpu->event_tick != tick)) {
-        find_policy(p);
-        const __u64 rate = p->policy ? p->policy->event_tokens_per_tick : 0;
-        const __u64 earned = (__u64)(tick - cpu->event_tick) * rate;
-        cpu->event_tokens = earn_tokens(cpu->event_tokens, earned);
-        cpu->first_tokens = earn_tokens(cpu->first_tokens, earned);
-        cpu->event_tick = tick;
-    }
-    return cpu->event_tokens >= SLUICE_EVENT_COST || cpu->first_tokens >= SLUICE_EVENT_COST;
+    const __u32 tick = tick_number(coarse_now);
+
+    find_policy(p);
+    const __u64 rate = p->policy ? p->policy->event_tokens_per_tick : 0;
+    const __u64 earned = (__u64)(tick - cpu->refilled) * rate;
+    cpu->event_tokens = earn_tokens(cpu->event_tokens, earned);
+    cpu->first_tokens = earn_tokens(cpu->first_tokens, earned);
+    cpu->pass_tokens = earn_tokens(cpu->pass_tokens, earned);
+    if (cpu->cache_credit || tick % SLUICE_CACHE_RETRY_TICKS == 0)
+        cpu->cache_credit = SLUICE_CACHE_TRIAL;
+    cpu->refilled = tick;
+    cpu->clock_ns = coarse_now;
 }
 
 /* Where this CPU remembers that it reported (source, verdict), and what it writes there: the same
@@ -60,10 +74,10 @@ static __always_inline __u32 is_first(struct packet* p, int verdict) {
     return 1;
 }
 
-/* Whether report() would find that there is something to do. */
+/* Whether drop_tokens() would find any. */
 static __always_inline __u32 may_report(const struct sluice_cpu* cpu, __u32 cpu_slot,
                                         __u64 source_hash, int verdict) {
-    if (cpu->event_tick != (__u32)bpf_jiffies64() || cpu->event_tokens >= SLUICE_EVENT_COST)
+    if (cpu->event_tokens >= SLUICE_EVENT_COST)
         return 1;
     if (cpu->first_tokens < SLUICE_EVENT_COST)
         return 0;
@@ -71,13 +85,36 @@ static __always_inline __u32 may_report(const struct sluice_cpu* cpu, __u32 cpu_
     return !memory.seen || *memory.seen != memory.stamp;
 }
 
+/* What pays for the event of a drop; NULL: nothing does. */
+static __always_inline __u32* drop_tokens(struct packet* p, int verdict, __u32* flags) {
+    struct sluice_cpu* cpu = p->cpu;
+
+    if (likely(cpu->event_tokens < SLUICE_EVENT_COST && cpu->first_tokens < SLUICE_EVENT_COST))
+        return NULL;
+    if (is_first(p, verdict) && cpu->first_tokens >= SLUICE_EVENT_COST) {
+        *flags |= SLUICE_EVENT_FIRST;
+        return &cpu->first_tokens;
+    }
+    return cpu->event_tokens >= SLUICE_EVENT_COST ? &cpu->event_tokens : NULL;
+}
+
+/* Passes are sampled evenly in time, each tick's first packet, so that they cost nothing else. */
+static __always_inline __u32* pass_tokens(struct packet* p, __u32 new_tick) {
+    const __u32 has_source = (p->f->source.high | p->f->source.low) != 0;
+
+    return unlikely(new_tick) && has_source && p->cpu->pass_tokens >= SLUICE_EVENT_COST
+               ? &p->cpu->pass_tokens
+               : NULL;
+}
+
 static __always_inline void fill_event(struct packet* p, struct sluice_event* e, int verdict,
-                                       __u32 would, __u32 first, __u64 count) {
+                                       __u32 flags, __u64 count) {
     const __be64 source[2] = {bpf_cpu_to_be64(p->f->source.high),
                               bpf_cpu_to_be64(p->f->source.low)};
     const __be64 destination[2] = {bpf_cpu_to_be64(p->f->destination.high),
                                    bpf_cpu_to_be64(p->f->destination.low)};
     const __u32 is_limit = verdict > SLUICE_drop_jailed;
+    const __u32 connection = COUNTS(p, SLUICE_CONNECTIONS) ? SLUICE_EVENT_CONNECTION : 0;
 
     e->time_ns = exact_now(p);
     __builtin_memcpy(e->source, source, sizeof(e->source));
@@ -87,7 +124,7 @@ static __always_inline void fill_event(struct packet* p, struct sluice_event* e,
     e->protocol = p->f->protocol;
     e->verdict = (__u8)verdict;
     e->rule = is_limit ? (__u8)p->cpu->rule : SLUICE_EVENT_NO_RULE;
-    e->flags = (would ? SLUICE_EVENT_WOULD : 0) | (first ? SLUICE_EVENT_FIRST : 0);
+    e->flags = (__u8)(flags | connection);
     e->service = (__u16)p->f->service_id;
     e->interface = (__u16)interface_slot;
     e->cpu = p->f->cpu_slot;
@@ -97,12 +134,15 @@ static __always_inline void fill_event(struct packet* p, struct sluice_event* e,
 }
 
 static __always_inline void report(struct packet* p, int verdict, __u32 would, __u64 count) {
-    if (likely(!has_event_tokens(p)))
-        return;
-    const __u32 first = is_first(p, verdict);
-    __u32* tokens = first && p->cpu->first_tokens >= SLUICE_EVENT_COST ? &p->cpu->first_tokens
-                                                                       : &p->cpu->event_tokens;
-    if (*tokens < SLUICE_EVENT_COST)
+    const __u64 now = coarse_clock(p->gate);
+    const __u32 new_tick = is_new_tick(p->cpu, now);
+    __u32 flags = would ? SLUICE_EVENT_WOULD : 0;
+
+    if (unlikely(new_tick))
+        refill_tokens(p, now);
+    __u32* tokens =
+        sluice_is_drop(verdict) ? drop_tokens(p, verdict, &flags) : pass_tokens(p, new_tick);
+    if (likely(!tokens))
         return;
     *tokens -= SLUICE_EVENT_COST;
     struct sluice_event* event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
@@ -111,7 +151,7 @@ static __always_inline void report(struct packet* p, int verdict, __u32 would, _
         return;
     }
     find_policy(p);
-    fill_event(p, event, verdict, would, first, count);
+    fill_event(p, event, verdict, flags, count);
     bpf_ringbuf_submit(event, 0);
 }
 
@@ -129,8 +169,7 @@ static __always_inline int account(struct packet* p, int verdict) {
     if (likely(c && index < SLUICE_COUNTERS)) {
         c->by_verdict[index].packets++;
         c->by_verdict[index].bytes += p->f->bytes;
-        if (is_drop)
-            report(p, verdict, would, c->by_verdict[index].packets);
+        report(p, verdict, would, c->by_verdict[index].packets);
     }
     return drop_all || (is_drop && !would) ? XDP_DROP : XDP_PASS;
 }

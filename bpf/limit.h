@@ -90,15 +90,19 @@ static __always_inline struct sluice_source_set* visit_set(struct packet* p, __u
     return set;
 }
 
+/* What will be owed at least before the coarse clock moves on. */
+static __always_inline __u64 least_owed(__u64 owed) {
+    const __u64 lag = sluice_units(coarse_lag_ns);
+    return owed > lag ? owed - lag : 0;
+}
+
 /* What a word owes by the clock that its limit asks for. */
 static __always_inline __u64 owed_now(struct packet* p, const struct sluice_limit* limit,
                                       __u64 word, __u64 cost) {
     const __u64 owed = sluice_owed(word, sluice_units(p->f->now_ns), limit->span, cost);
     if (likely(!limit->exact))
         return owed;
-    const __u64 least =
-        owed - (owed < sluice_units(coarse_lag_ns) ? owed : sluice_units(coarse_lag_ns));
-    if (!sluice_admits(least, limit->span, cost))
+    if (!sluice_admits(least_owed(owed), limit->span, cost))
         return owed; /* over the limit whatever the exact time */
     return sluice_owed(word, sluice_units(exact_now(p)), limit->span, cost);
 }
@@ -151,6 +155,7 @@ static __always_inline int check_scope(struct packet* p, __u32 scope,
         const __u32 mode = rule_mode(p, WHOLE_SERVICE);
         if (mode != SLUICE_MODE_OFF && is_jailed(p, set, mode, place.tag)) {
             p->f->mode = mode;
+            p->f->lasting = 1;
             return SLUICE_drop_jailed;
         }
     }
@@ -187,6 +192,8 @@ static __always_inline int check_scope(struct packet* p, __u32 scope,
         if (unlikely(!sluice_admits(owed, limit->span, cost))) {
             const int verdict = limit_verdict(scope, d);
             if (exceeds(p, sluice_rule(scope, d), verdict, owed)) {
+                p->f->lasting = !jails && (!limit->exact ||
+                                           !sluice_admits(least_owed(owed), limit->span, cost));
                 outcome = verdict;
                 break;
             }

@@ -79,6 +79,7 @@ struct {
 FLAT_TABLE(counters, 1, struct sluice_counters); /* (CPU × interfaces + slot) × capacity + id */
 FLAT_TABLE(cpus, 1, struct sluice_cpu);
 FLAT_TABLE(recent, 1, struct sluice_recent);
+FLAT_TABLE(verdict_cache, 1, struct sluice_cache); /* by CPU slot */
 struct {
     __uint(type, BPF_MAP_TYPE_RINGBUF);
     __uint(max_entries, 1 << 20);

@@ -10,6 +10,7 @@
 #define SLUICE_BPF_PLAIN_H
 
 #include "account.h"
+#include "cache.h"
 #include "limit.h"
 #include "packet.h"
 #include "parse.h"
@@ -123,7 +124,7 @@ static __always_inline __u32 parse_plain(struct xdp_md* ctx, struct plain* t) {
 
 /* CONTINUE, drop_banned, or NOT_PLAIN where a rule says anything else about the source. */
 static __always_inline int check_plain_source(const struct sluice_gate* g, const struct plain* t,
-                                              __u64 hash) {
+                                              __u64 hash, __u64 now) {
     const __u32* by_hand = table_at(bans_manual_on, 0);
     __u32 code = SLUICE_CODE_NONE;
 
@@ -160,7 +161,7 @@ static __always_inline int check_plain_source(const struct sluice_gate* g, const
     if (!line)
         return NOT_PLAIN;
     const __u64 until = ban4_until(line, (__u32)t->source.low);
-    if (until == SLUICE_UNTIL_PERMANENT || (until && is_surely_live(until, coarse_clock(g))))
+    if (until == SLUICE_UNTIL_PERMANENT || (until && is_surely_live(until, now)))
         return SLUICE_drop_banned;
     return until || word & SLUICE_FILTER_OVERFLOW ? NOT_PLAIN : SLUICE_CONTINUE;
 }
@@ -184,7 +185,7 @@ static __always_inline int refuse_plain(const struct plain* t, const struct slui
 }
 
 /* Reads every limit of the source that applies, then charges all of them or none. */
-static __always_inline int apply_plain_limits(const struct sluice_gate* g, const struct plain* t,
+static __always_inline int apply_plain_limits(const struct plain* t, __u64 now,
                                               const struct sluice_policy* rules,
                                               const struct sluice_service* s, __u32 limited,
                                               __u64 hash, struct sluice_cpu* cpu) {
@@ -196,7 +197,7 @@ static __always_inline int apply_plain_limits(const struct sluice_gate* g, const
 
     if (!set)
         return NOT_PLAIN;
-    const __u64 now = coarse_clock(g), units = sluice_units(now), lag = sluice_units(coarse_lag_ns);
+    const __u64 units = sluice_units(now);
     if (since(now, READ_ONCE(set->touched)) > SLUICE_TOUCH_NS)
         return NOT_PLAIN;
 #pragma unroll
@@ -220,8 +221,7 @@ static __always_inline int apply_plain_limits(const struct sluice_gate* g, const
             return NOT_PLAIN;
         taken |= 1u << slot[d];
         if (!sluice_admits(owed, limit->span, cost[d]) &&
-            (!limit->exact ||
-             !sluice_admits(owed - (owed < lag ? owed : lag), limit->span, cost[d])))
+            (!limit->exact || !sluice_admits(least_owed(owed), limit->span, cost[d])))
             return refuse_plain(t, s, cpu, now, d);
         if (unlikely(limit->exact))
             return NOT_PLAIN; /* charged by the fine clock */
@@ -245,6 +245,21 @@ static __always_inline int apply_plain_limits(const struct sluice_gate* g, const
     return SLUICE_pass_within;
 }
 
+/* The rest of the way of a packet whose verdict is known already. */
+static __always_inline int count_cached(struct sluice_cpu* cpu, __u32 cpu_slot,
+                                        const struct sluice_cached* entry, __u32 bytes) {
+    const __u32 verdict = entry->verdict;
+    struct sluice_counters* c = counters_of(cpu_slot, entry->service);
+
+    if (!c || verdict >= SLUICE_COUNTERS)
+        return NOT_PLAIN;
+    if (cpu->cache_credit < SLUICE_CACHE_TRIAL)
+        cpu->cache_credit += SLUICE_CACHE_EARNS;
+    c->by_verdict[verdict].packets++;
+    c->by_verdict[verdict].bytes += bytes;
+    return XDP_DROP;
+}
+
 /* An XDP action, or NOT_PLAIN. */
 static __noinline int decide_plain(struct xdp_md* ctx) {
     struct plain packet;
@@ -257,8 +272,21 @@ static __noinline int decide_plain(struct xdp_md* ctx) {
     struct sluice_cpu* cpu = table_at(cpus, cpu_slot);
     if (!cpu)
         return NOT_PLAIN;
+    const __u64 now = coarse_clock(g);
+    if (unlikely(is_new_tick(cpu, now))) /* account() has to do with its first packet */
+        return NOT_PLAIN;
     __u32 service_id = SLUICE_SERVICE_OTHER;
-    int verdict = check_plain_source(g, &packet, hash);
+    struct sluice_cached* entry = NULL;
+    __u64 key = 0;
+    if (cpu->cache_credit) {
+        entry = cache_entry(cpu_slot, hash);
+        key = cache_key(g, now, hash, packet.tcp, packet.port, packet.dimensions, packet.bytes);
+        if (entry && entry->key == key)
+            return count_cached(cpu, cpu_slot, entry, packet.bytes);
+        cpu->cache_credit--;
+    }
+    __u32 lasts = 1;
+    int verdict = check_plain_source(g, &packet, hash, now);
 
     if (verdict == SLUICE_CONTINUE) {
         const __u32 half = (__u32)READ_ONCE(g->policy) & 1;
@@ -268,8 +296,15 @@ static __noinline int decide_plain(struct xdp_md* ctx) {
         service_id =
             port_class(half, packet.tcp ? SLUICE_TCP_LINES : SLUICE_UDP_LINES, packet.port);
         const struct sluice_service* s = table_at(services, half * service_capacity + service_id);
-        if (!s || s->prefix_limits || s->budget_limits || s->jail_ns || s->window.limit)
+        if (!s)
             return NOT_PLAIN;
+        /* Whether it is a reply that may pass depends on more than the cache knows. */
+        lasts = !(s->flags & SLUICE_SERVICE_REPLY_EXEMPT) ||
+                packet.dimensions & 1u << SLUICE_CONNECTIONS;
+        if (s->prefix_limits || s->budget_limits || s->jail_ns || s->window.limit) {
+            cpu->cache_key = lasts ? key : 0;
+            return NOT_PLAIN;
+        }
         const __u32 limited = s->source_limits & packet.dimensions;
         verdict = SLUICE_pass_within;
         if (!s->source_limits) {
@@ -279,7 +314,7 @@ static __noinline int decide_plain(struct xdp_md* ctx) {
                 MASKED(packet.source, rules->source_mask[!packet.ipv4]);
             const __u64 source =
                 counted.low == packet.source.low ? hash : sluice_address_hash(&seed, counted);
-            verdict = apply_plain_limits(g, &packet, rules, s, limited, source, cpu);
+            verdict = apply_plain_limits(&packet, now, rules, s, limited, source, cpu);
         }
     }
     const __u32 is_drop = sluice_is_drop(verdict);
@@ -290,6 +325,8 @@ static __noinline int decide_plain(struct xdp_md* ctx) {
         return NOT_PLAIN;
     c->by_verdict[verdict].packets++;
     c->by_verdict[verdict].bytes += packet.bytes;
+    if (is_drop && lasts && entry)
+        keep_verdict(entry, key, service_id, verdict);
     return drop_all || is_drop ? XDP_DROP : XDP_PASS;
 }
 

@@ -8,6 +8,7 @@
 
 #include "account.h"
 #include "apply.h"
+#include "cache.h"
 #include "duty.h"
 #include "packet.h"
 #include "parse.h"
@@ -21,7 +22,10 @@ static __noinline int decide(struct xdp_md* ctx) {
     struct packet packet = {.ctx = ctx, .f = &facts};
     struct packet* p = &packet;
 
-    if (!begin(p) || !is_on_duty(p))
+    if (!begin(p))
+        return XDP_PASS;
+    take_cache_key(p);
+    if (!is_on_duty(p))
         return XDP_PASS;
 
     int verdict = facts.mode == SLUICE_MODE_OFF ? SLUICE_pass_mode_off : SLUICE_CONTINUE;
@@ -35,7 +39,9 @@ static __noinline int decide(struct xdp_md* ctx) {
         verdict = find_service(p);
     if (verdict == SLUICE_CONTINUE)
         verdict = apply_limits(p);
-    return account(p, verdict);
+    const int action = account(p, verdict);
+    keep_general_verdict(p, verdict);
+    return action;
 }
 
 /* Most packets are plain, and decided in registers; the rest is for the general way. */

@@ -195,6 +195,7 @@ Result<uint64_t> install_policy(const Tables& tables, const Policy& policy, std:
     mark_removed_services(tables);
     if (!options.confirm)
         drop_lost_overrides(tables);
+    gate.changes++;
     if (const Status status = wait_for_packets_in_flight(); !status)
         return status.error();
     return version;
@@ -264,6 +265,7 @@ void confirm_policy(const Tables& tables) {
             confirm(rule.word);
     }
     drop_lost_overrides(tables);
+    tables.settings().changes++;
 }
 
 bool has_rule(const sluice_service& service, uint32_t rule) {

@@ -91,6 +91,7 @@ Status visit_tables(Tables& t, const TableSizes& s, Visit&& visit) {
     flat("counters", services * s.cpus * s.interfaces, t.counters);
     flat("cpus", s.cpus, t.cpus);
     flat("recent", s.cpus, t.recent);
+    flat("verdict_cache", s.cpus, t.verdict_cache);
     plain({"events", MapStorage::ring, 0, 0, kEventBytes}, t.events);
 
     flat("gate", 1, t.gate);

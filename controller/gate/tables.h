@@ -73,6 +73,7 @@ struct Tables {
     FlatTable<sluice_counters> counters;
     FlatTable<sluice_cpu> cpus;
     FlatTable<sluice_recent> recent;
+    FlatTable<sluice_cache> verdict_cache;
     UniqueFd events;
 
     // Creates all maps and pins them in `pin_dir` (made if missing), with a fresh secret seed.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Sampled events: what the ring buffer carries. */
+/* Sampled packets, dropped and passed: what the ring buffer carries. */
 #ifndef SLUICE_EVENT_H
 #define SLUICE_EVENT_H
 
@@ -8,8 +8,9 @@
 /* Tokens that an event costs, so that a CPU can earn a fraction of one each tick. */
 #define SLUICE_EVENT_COST 1024u
 
-#define SLUICE_EVENT_WOULD 1u /* observe mode: counted, not dropped */
-#define SLUICE_EVENT_FIRST 2u /* the first of this (source, verdict) in about a minute */
+#define SLUICE_EVENT_WOULD 1u      /* observe mode: counted, not dropped */
+#define SLUICE_EVENT_FIRST 2u      /* favoured: the first drop of this (source, verdict) in a minute */
+#define SLUICE_EVENT_CONNECTION 4u /* SYN without ACK */
 
 struct sluice_event {
     __u64 time_ns; /* monotonic */

@@ -29,9 +29,9 @@ struct sluice_gate {
     __u64 rule_view;      /* struct sluice_view */
     __u8 rule_lengths[2]; /* how many of rule_length[] are in use: [0] IPv4, [1] IPv6 */
     __u16 reserved0[3];
-    __u32 bans4; /* exact IPv4 bans: 0 = do not look */
-    __u32 codes; /* any /24 code set: 0 = do not look */
-    __u64 test_now_ns;
+    __u32 bans4;   /* exact IPv4 bans: 0 = do not look */
+    __u32 codes;   /* any /24 code set: 0 = do not look */
+    __u64 changes; /* of rules, switches and policy, counted when done: copies are stale then */
     __u32 test_cpu;
     __u32 test_lag_ns; /* how far the coarse clock lags behind test_now_ns */
     /* line 1: lengths of the rules in use (of 128), longest first */
@@ -49,7 +49,7 @@ struct sluice_gate {
     __u32 lag_ns;       /* of the coarse clock, measured at load */
     __u64 mode_then_ns; /* when a confirmed change of mode ends; 0 = stays */
     __u64 next_version; /* of the next policy */
-    __u64 changes;      /* of rules and switches, by anybody: who keeps a copy sees it is stale */
+    __u64 test_now_ns;
     __u64 reserved[6];
 };
 SLUICE_ASSERT_SIZE(struct sluice_gate, 6 * SLUICE_LINE);
@@ -70,13 +70,14 @@ struct sluice_cpu {
     __u64 dither;       /* Weyl sequence that rounds costs */
     __u64 essential_ns; /* GCRA of essential traffic */
     __u64 lookup_ns;    /* GCRA of socket look-ups */
-    __u32 event_tick;   /* jiffies of the last refill of the next two */
+    __u64 clock_ns;     /* the coarse clock's last reading: another one begins a tick */
+    __u32 refilled;     /* jiffies of the last refill of the next three */
     __u32 event_tokens; /* any sampled drop; an event costs SLUICE_EVENT_COST */
     __u32 first_tokens; /* kept for the first drop of a (source, verdict) */
+    __u32 pass_tokens;  /* of what passes */
+    __u64 handled;      /* 1: the generation before has had the current packet */
+    __u32 cache_credit; /* looks into the verdict cache that are left before it has to pay */
     __u32 reserved0;
-    __u64 handled;     /* 1: the generation before has had the current packet */
-    __u64 events_lost; /* the ring buffer was full */
-    __u64 lookups_refused;
     /* line 1 */
     __u64 evicted_live;
     __u64 shared_live; /* newcomers that inherited a live word */
@@ -85,14 +86,16 @@ struct sluice_cpu {
     __u64 sets_cleared;
     __u64 windows_evicted_live;
     __u64 zero; /* always 0, which the verifier cannot know: see opaque() */
-    __u64 reserved;
+    __u64 lookups_refused;
     /* Of the packet in hand: handed from check to charge. */
-    __s32 would;      /* the first drop that observe mode let through, or SLUICE_CONTINUE */
-    __u32 rule;       /* that decided */
-    __u64 over_units; /* how far ahead of the limit */
-    __u64 window_key; /* of the strict window to admit to; 0 = none */
+    __s32 would;       /* the first drop that observe mode let through, or SLUICE_CONTINUE */
+    __u32 rule;        /* that decided */
+    __u64 over_units;  /* how far ahead of the limit */
+    __u64 window_key;  /* of the strict window to admit to; 0 = none */
+    __u64 cache_key;   /* left by the plain way for the general one; 0 = none */
+    __u64 events_lost; /* the ring buffer was full */
     __u32 window_limit;
-    __u32 reserved2[9];
+    __u32 reserved2[5];
     struct sluice_planned planned[2]; /* per source, per prefix */
 };
 SLUICE_ASSERT_SIZE(struct sluice_cpu, 7 * SLUICE_LINE);
@@ -117,6 +120,27 @@ struct sluice_interface {
     __u64 reserved[2];
 };
 SLUICE_ASSERT_SIZE(struct sluice_interface, SLUICE_LINE);
+
+/* Drops that hold for the rest of a tick, of one CPU; see bpf/cache.h. An entry serves one source.
+ * As many as a CPU can see several times within a tick: 256 KiB stay in its second-level cache. */
+#define SLUICE_CACHE_ENTRIES 16384u
+/* Looks without a hit that a CPU affords in a tick, and how many more a hit earns: with more
+ * sources than entries the cache would cost more than it saves. */
+#define SLUICE_CACHE_TRIAL 4096u
+#define SLUICE_CACHE_EARNS 16u
+/* Once it did not pay, it is tried again each so many ticks. */
+#define SLUICE_CACHE_RETRY_TICKS 8u
+
+struct sluice_cached {
+    __u64 key; /* 0 = none */
+    __u16 service;
+    __u16 verdict;
+    __u32 reserved;
+};
+struct sluice_cache {
+    struct sluice_cached entry[SLUICE_CACHE_ENTRIES];
+};
+SLUICE_ASSERT_SIZE(struct sluice_cached, 16);
 
 /* Recently reported (source, verdict): hash in the high half, minute in the low one. */
 #define SLUICE_RECENT_SLOTS 1024u

@@ -211,12 +211,16 @@ class Plain : public GateUnderTest {
 TEST_F(Plain, BothWaysSayTheSameOfAnyPacket) {
     constexpr unsigned kPackets = 60'000;
     std::map<std::string, unsigned> seen;
+    Bytes frame = any_frame();
     go_general_way(true);
     for (unsigned i = 0; i < kPackets && !HasFailure(); ++i) {
         if (any(50) == 0)
             change_something();
-        advance(std::chrono::microseconds(any(2000)));
-        const Bytes frame = any_frame();
+        // While the clock stands still, a verdict may come from the cache.
+        if (any(2) == 0)
+            advance(std::chrono::microseconds(any(4000)));
+        if (any(3) != 0)
+            frame = any_frame();
         SCOPED_TRACE("packet " + std::to_string(i) + ": " + ::testing::PrintToString(frame));
 
         const Snapshot before = snapshot();
