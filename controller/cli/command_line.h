@@ -64,6 +64,7 @@ void add_mode(CommandLine& line);
 void add_switch(CommandLine& line);
 void add_confirm(CommandLine& line);
 void add_services(CommandLine& line);
+void add_top(CommandLine& line);
 void add_why(CommandLine& line);
 void add_policy(CommandLine& line);
 void add_init(CommandLine& line);

@@ -80,6 +80,19 @@ std::string format_count(uint64_t number) {
     return text;
 }
 
+std::string format_short(double number) {
+    constexpr std::array<const char*, 5> kUnits = {"", "k", "M", "G", "T"};
+    size_t unit = 0;
+    // What would be printed as 1000 is 1.0 of the next.
+    for (; number >= 999.5 && unit + 1 < kUnits.size(); ++unit)
+        number /= 1000;
+    std::array<char, 32> text{};
+    const bool fraction = number < 9.95 && (unit > 0 || number != std::floor(number));
+    (void)std::snprintf(text.data(), text.size(), fraction ? "%.1f%s" : "%.0f%s", number,
+                        kUnits[unit]);
+    return text.data();
+}
+
 std::string format_span(nanoseconds span) {
     struct Unit {
         int64_t ns;

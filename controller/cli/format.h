@@ -27,6 +27,8 @@ Result<Ttl> parse_ttl(std::string_view text);
 std::string format_time(uint64_t seconds_since_1970);
 // "1,234,567"
 std::string format_count(uint64_t number);
+// "12", "1.2k", "34M": for reading, at most five characters.
+std::string format_short(double number);
 // "4 min 59 s": for reading, at most two units.
 std::string format_span(std::chrono::nanoseconds span);
 std::string format_seconds(double seconds);

@@ -8,23 +8,10 @@ namespace sluice::cli {
 namespace {
 
 constexpr std::array<std::string_view, 4> kOptions = {"--fleet", "--l7", "--grace", "--at"};
-constexpr std::array<std::string_view, 17> kCommands = {
-    "budget",
-    "sync",
-    "risk",
-    "drill",
-    "top",
-    "tune",
-    "doctor",
-    "replay",
-    "learn",
-    "report",
-    "policy diff",
-    "policy push",
-    "policy history",
-    "policy promote",
-    "policy rollback",
-    "policy override",
+constexpr std::array<std::string_view, 16> kCommands = {
+    "budget",        "sync",           "risk",           "drill",           "tune",
+    "doctor",        "replay",         "learn",          "report",          "policy diff",
+    "policy push",   "policy history", "policy promote", "policy rollback", "policy override",
     "policy shadow",
 };
 

@@ -73,6 +73,13 @@ void Screen::fields(const std::vector<std::pair<std::string_view, Cell>>& fields
     }
 }
 
+void Screen::cells(const Row& row) {
+    std::string text;
+    for (const Cell& cell : row)
+        text += paint(cell.text, cell.style);
+    text_ += text.substr(0, text.find_last_not_of(' ') + 1) + '\n';
+}
+
 void Screen::table(const std::vector<Column>& columns, const std::vector<Row>& raw_rows) {
     // Reasons and names come from files and feeds: what they look like decides how wide they are.
     std::vector<Row> rows = raw_rows;

@@ -35,6 +35,8 @@ class Screen {
     void raw(std::string_view text);
     // "label  value" with the values below each other.
     void fields(const std::vector<std::pair<std::string_view, Cell>>& fields);
+    // Side by side, as they are.
+    void cells(const Row& row);
     void table(const std::vector<Column>& columns, const std::vector<Row>& rows);
 
     [[nodiscard]] const std::string& text() const { return text_; }

@@ -1,117 +1,19 @@
-// sluicectl services: what the policy says of each, and what became of its packets.
-#include <map>
-
+// sluicectl services: what the policy says of each, and what becomes of its packets.
 #include "cli/command_line.h"
 #include "cli/format.h"
-#include "gate/counters.h"
-#include "gate/policy_store.h"
-#include "gate/service_ids.h"
-#include "gate/switches.h"
-#include "policy/match.h"
-#include "policy/rule_id.h"
+#include "cli/traffic.h"
 
 namespace sluice::cli {
 
 namespace {
 
-std::string rate_text(Rate rate, Dimension dimension) {
-    return dimension == Dimension::bytes ? format_byte_rate(rate) : format_rate(rate);
-}
-
-struct LimitText {
-    Dimension dimension;
-
-    std::string operator()(const TokenBucket& bucket) const {
-        return rate_text(bucket.rate, dimension) + ", burst " +
-               (dimension == Dimension::bytes ? format_size(bucket.burst)
-                                              : format_count(bucket.burst));
-    }
-    std::string operator()(const StrictWindow& window) const {
-        return format_count(window.limit) + " in " + format_duration(window.window);
-    }
-};
-
-struct Written {
-    Rule rule;
-    std::string text;
-};
-
-std::vector<Written> limits_of(const Service& service) {
-    std::vector<Written> all;
-    for (const auto& [dimension, limit] : service.per_source)
-        all.push_back({{Scope::per_source, dimension}, std::visit(LimitText{dimension}, limit)});
-    for (const auto& [dimension, limit] : service.per_prefix)
-        all.push_back({{Scope::per_prefix, dimension}, std::visit(LimitText{dimension}, limit)});
-    for (const auto& [dimension, bucket] : service.budget)
-        all.push_back({{Scope::budget, dimension}, LimitText{dimension}(bucket)});
-    return all;
-}
-
-Json packets_json(const Tables& tables, uint32_t id) {
-    const Counters counters = read_counters(tables, {.service = id});
-    std::map<CounterKind, uint64_t> sums;
-    Json by_verdict = Json::object();
-    for (uint32_t index = 0; index < counters.size(); ++index) {
-        sums[counter_kind(index)] += counters[index].packets;
-        if (counters[index].packets != 0)
-            by_verdict[std::string(counter_name(index))] = counters[index].packets;
-    }
-    // A packet that observe mode let through has passed, too.
-    return {{"passed", sums[CounterKind::passed]},
-            {"dropped", sums[CounterKind::dropped]},
-            {"would_drop", sums[CounterKind::would_drop]},
-            {"by_verdict", by_verdict}};
-}
-
-Result<Json> service_json(const Tables& tables, const Service& service, uint32_t id) {
-    const auto mode = effective_mode(tables, OneService{service.name});
-    if (!mode)
-        return mode.error();
-    Json matches = Json::array();
-    for (const Match& match : service.matches)
-        matches.push_back(format_match(match));
-    Json limits = Json::array();
-    for (const Written& limit : limits_of(service)) {
-        const RuleId rule{service.name, limit.rule};
-        const auto in_force = effective_mode(tables, rule);
-        if (!in_force)
-            return in_force.error();
-        limits.push_back({{"rule", format_rule_id(rule)},
-                          {"limit", limit.text},
-                          {"mode", mode_name(*in_force)}});
-    }
-    return Json({{"name", service.name},
-                 {"id", id},
-                 {"match", matches},
-                 {"mode", mode_name(*mode)},
-                 {"limits", limits},
-                 {"packets", packets_json(tables, id)}});
-}
-
 Result<Answer> run(const Session& session) {
-    const auto tables = session.open();
-    if (!tables)
-        return tables.error();
-    auto policy = current_policy(*tables);
-    if (!policy)
-        return policy.error();
-    std::vector<Service>& services = policy->policy.services;
-    const auto is_other = [](const Service& service) { return service.name == "other"; };
-    if (std::none_of(services.begin(), services.end(), is_other))
-        services.emplace_back().name = "other";
-    const ServiceIds ids = service_ids(*tables);
-    Json list = Json::array();
-    for (const Service& service : services) {
-        const auto id = ids.find(service.name);
-        if (id == ids.end())
-            continue;
-        auto json = service_json(*tables, service, id->second);
-        if (!json)
-            return json.error();
-        list.push_back(*std::move(json));
-    }
+    // The daemon hands out totals; whoever asked takes them twice.
+    auto data = session.heavy != nullptr ? read_traffic(session) : measure_traffic(session);
+    if (!data)
+        return data.error();
     Answer answer;
-    answer.data = {{"policy_version", policy->version}, {"services", list}};
+    answer.data = *std::move(data);
     return answer;
 }
 
@@ -126,37 +28,48 @@ void show(const Json& data, Screen& screen) {
     std::vector<Row> rows;
     for (const Json& service : data["services"]) {
         const auto mode = service["mode"].get<std::string>();
-        const Json& packets = service["packets"];
         const auto count = [&](const char* key) {
-            return format_count(packets[key].get<uint64_t>());
+            return format_count(service["packets"][key].get<uint64_t>());
+        };
+        const auto rate = [&](const char* key) {
+            return format_short(service["per_s"][key].get<double>());
         };
         rows.push_back({{service["name"].get<std::string>()},
                         {mode, style_of_mode(mode)},
                         {count("passed")},
+                        {rate("passed")},
                         {count("would_drop")},
+                        {rate("would_drop")},
                         {count("dropped")},
+                        {rate("dropped")},
                         {service["match"].empty() ? "the rest" : joined(service["match"])}});
     }
     screen.table({{"SERVICE"},
                   {"MODE"},
                   {"PASSED", true},
+                  {"A SECOND", true},
                   {"WOULD DROP", true},
+                  {"A SECOND", true},
                   {"DROPPED", true},
+                  {"A SECOND", true},
                   {"MATCH"}},
                  rows);
     rows.clear();
     for (const Json& service : data["services"])
         for (const Json& limit : service["limits"]) {
             const auto mode = limit["mode"].get<std::string>();
-            rows.push_back({{limit["rule"].get<std::string>()},
-                            {limit["limit"].get<std::string>()},
-                            {mode, style_of_mode(mode)}});
+            rows.push_back(
+                {{limit["rule"].get<std::string>()},
+                 {limit["limit"].get<std::string>()},
+                 {limit.contains("asked_per_s") ? format_short(limit["asked_per_s"].get<double>())
+                                                : ""},
+                 {mode, style_of_mode(mode)}});
         }
     screen.line();
     if (rows.empty())
         screen.line("No limits.");
     else
-        screen.table({{"RULE"}, {"LIMIT"}, {"MODE"}}, rows);
+        screen.table({{"RULE"}, {"LIMIT"}, {"ASKED FOR A SECOND", true}, {"MODE"}}, rows);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "cli/format.h"
+#include "cli/screen.h"
 
 namespace sluice::cli {
 
@@ -27,6 +28,7 @@ Result<Session> Session::from(const GlobalOptions& options) {
                           "such as /var/lib/sluice");
     Session session;
     session.json = options.json;
+    session.colors = wants_colors(options.color);
     session.pin_dir = std::move(pin_dir);
     session.socket = options.socket;
     session.state_dir = options.state_dir;

@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "gate/tables.h"
 #include "observe/audit.h"
+#include "observe/heavy_sources.h"
 #include "operate/gate_access.h"
 #include "operate/operator.h"
 
@@ -26,11 +27,15 @@ struct GlobalOptions {
 
 struct Session {
     bool json = false;
+    bool colors = false;
     std::string pin_dir;
     std::string socket;
     std::string state_dir;
     std::chrono::milliseconds timeout{};
     Operator who;
+    // Who was heavy lately, in the daemon alone: where it is there, this is the daemon, and nothing
+    // may wait.
+    const HeavySources* heavy = nullptr;
 
     static Result<Session> from(const GlobalOptions& options);
 

@@ -14,6 +14,9 @@ constexpr std::array<std::string_view, 8> kForOneself = {
     "attach", "bans import", "policy check", "policy apply",
     "init",   "events",      "completion",   "version"};
 
+// Those that ask the daemon by themselves, as often as they need.
+constexpr std::array<std::string_view, 2> kAskThemselves = {"services", "top"};
+
 // What a large flush takes, on top of the wait for the lock.
 constexpr std::chrono::seconds kWork(60);
 
@@ -37,14 +40,21 @@ bool is_for_oneself(const std::string& command) {
 
 std::optional<Result<Answer>> through_daemon(const std::string& command, int count,
                                              const char* const* arguments, const Session& session) {
-    if (is_for_oneself(command))
+    const bool asks_itself =
+        std::find(kAskThemselves.begin(), kAskThemselves.end(), command) != kAskThemselves.end();
+    if (is_for_oneself(command) || asks_itself)
         return std::nullopt;
+    return ask_daemon({arguments + 1, arguments + count}, session);
+}
+
+std::optional<Result<Answer>> ask_daemon(const std::vector<std::string>& words,
+                                         const Session& session) {
     auto client = ControlClient::connect(session.socket, session.timeout + kWork);
     if (!client)
         return std::nullopt;
     ControlRequest request;
     request.id = 1;
-    request.words.assign(arguments + 1, arguments + count);
+    request.words = words;
     request.actor = session.who.name;
     if (session.who.from)
         request.from = session.who.from->to_string();

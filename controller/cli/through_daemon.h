@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "cli/answer.h"
@@ -15,6 +16,10 @@ namespace sluice::cli {
 // that reads or writes files with the rights of whoever asks.
 std::optional<Result<Answer>> through_daemon(const std::string& command, int count,
                                              const char* const* arguments, const Session& session);
+
+// What the daemon answers to these words; nothing likewise.
+std::optional<Result<Answer>> ask_daemon(const std::vector<std::string>& words,
+                                         const Session& session);
 
 // Commands that the daemon does for nobody.
 bool is_for_oneself(const std::string& command);

@@ -76,6 +76,7 @@ Result<cli::Answer> run(const CommandContext& context, const ControlRequest& req
     session->pin_dir = context.pin_dir;
     session->state_dir = context.state_dir;
     session->who = operator_of(request, peer);
+    session->heavy = context.heavy;
     auto answer = choice->handler->run(*session);
     // Options may stand in front of the command, so its name is known only now.
     if (answer && choice->command == "status")

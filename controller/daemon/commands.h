@@ -7,6 +7,7 @@
 
 #include "control/server.h"
 #include "daemon/keeper.h"
+#include "observe/heavy_sources.h"
 
 namespace sluice {
 
@@ -14,7 +15,8 @@ struct CommandContext {
     std::string pin_dir;
     std::string state_dir;
     std::chrono::steady_clock::time_point started;
-    Keeper* keeper = nullptr;  // outlives the handler
+    Keeper* keeper = nullptr;  // outlives the handler, as the next one
+    const HeavySources* heavy = nullptr;
 };
 
 ControlHandler command_handler(const CommandContext& context);

@@ -3,6 +3,7 @@
 #include <bpf/libbpf.h>
 
 #include <cstring>
+#include <utility>
 
 #include "base/log.h"
 #include "observe/line_sink.h"
@@ -42,8 +43,7 @@ int EventPump::follow(const Tables* tables, uint64_t number) {
             sluice_event raw{};
             if (size == sizeof(raw)) {
                 std::memcpy(&raw, data, sizeof(raw));
-                auto* self = static_cast<EventPump*>(pump);
-                self->log_.add(self->names_->name(raw));
+                static_cast<EventPump*>(pump)->take_one(raw);
             }
             return 0;
         },
@@ -52,6 +52,14 @@ int EventPump::follow(const Tables* tables, uint64_t number) {
         log(LogLevel::error,
             "events cannot be read: " + from_errno(errno, "the ring buffer").message);
     return ring_ ? ring_buffer__epoll_fd(ring_.get()) : -1;
+}
+
+void EventPump::take_one(const sluice_event& raw) {
+    Event event = names_->name(raw);
+    heavy_.add(event, HeavySources::Clock::now());
+    // The log is about what was dropped.
+    if (!event.passed)
+        log_.add(std::move(event));
 }
 
 void EventPump::take() {

@@ -1,4 +1,4 @@
-// From the ring buffer to where events are read: the log, and whoever follows.
+// From the ring buffer to where events are read: the log, whoever follows, and `top`.
 #pragma once
 
 #include <chrono>
@@ -10,6 +10,7 @@
 #include "gate/tables.h"
 #include "observe/event_line.h"
 #include "observe/event_log.h"
+#include "observe/heavy_sources.h"
 
 struct ring_buffer;
 
@@ -29,12 +30,18 @@ class EventPump {
     // Writes what came since the last time, as far as its budget goes.
     void flush();
 
+    // Who the packets came from lately.
+    [[nodiscard]] const HeavySources& heavy() const { return heavy_; }
+
   private:
     struct FreeRing {
         void operator()(ring_buffer* ring) const noexcept;
     };
 
+    void take_one(const sluice_event& raw);
+
     EventLog log_;
+    HeavySources heavy_;
     std::chrono::steady_clock::time_point flushed_ = std::chrono::steady_clock::now();
     uint64_t number_ = 0;
     std::optional<EventNames> names_;

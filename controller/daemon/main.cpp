@@ -122,11 +122,17 @@ Status Daemon::open_doors() {
     if (!config)
         return config.error();
     const Surroundings& around = config->policy.surroundings;
+    events_ = std::make_unique<EventPump>(around.events_file, config->policy.events_per_second,
+                                          [this](const std::string& line) {
+                                              if (server_)
+                                                  server_->publish(line);
+                                          });
     auto server = ControlServer::listen({.path = FLAGS_socket, .group = around.control_group},
                                         command_handler({.pin_dir = FLAGS_pin_dir,
                                                          .state_dir = FLAGS_state_dir,
                                                          .started = started_,
-                                                         .keeper = &keeper_}));
+                                                         .keeper = &keeper_,
+                                                         .heavy = &events_->heavy()}));
     if (!server)
         return server.error();
     server_.emplace(*std::move(server));
@@ -136,11 +142,6 @@ Status Daemon::open_doors() {
             return metrics.error();
         metrics_ = *std::move(metrics);
     }
-    events_ = std::make_unique<EventPump>(around.events_file, config->policy.events_per_second,
-                                          [this](const std::string& line) {
-                                              if (server_)
-                                                  server_->publish(line);
-                                          });
     return {};
 }
 

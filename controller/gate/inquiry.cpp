@@ -11,6 +11,7 @@
 #include "gate/switch_word.h"
 #include "policy/compile.h"
 #include "policy/rule_id.h"
+#include "policy/written_rate.h"
 
 namespace sluice {
 
@@ -40,29 +41,8 @@ std::string_view kind_name(PacketKind kind) {
     }
 }
 
-std::string format_limit(const Limit& limit, Dimension dimension) {
-    if (const auto* window = std::get_if<StrictWindow>(&limit))
-        return std::to_string(window->limit) + " per " + format_duration(window->window);
-    const Rate rate = std::get<TokenBucket>(limit).rate;
-    return dimension == Dimension::bytes ? format_byte_rate(rate) : format_rate(rate);
-}
-
-// The rate of a rule as the policy has it.
-std::string written_rate(const std::optional<Policy>& policy, const std::string& service,
-                         Rule rule) {
-    if (!policy)
-        return {};
-    const auto found = std::find_if(policy->services.begin(), policy->services.end(),
-                                    [&](const Service& s) { return s.name == service; });
-    if (found == policy->services.end())
-        return {};
-    if (rule.scope == Scope::budget) {
-        const auto budget = found->budget.find(rule.dimension);
-        return budget == found->budget.end() ? "" : format_limit(budget->second, rule.dimension);
-    }
-    const Limits& limits = rule.scope == Scope::per_source ? found->per_source : found->per_prefix;
-    const auto limit = limits.find(rule.dimension);
-    return limit == limits.end() ? "" : format_limit(limit->second, rule.dimension);
+std::string rate_of(const Inquiry& inquiry, const std::string& service, uint32_t rule) {
+    return inquiry.policy ? written_rate(*inquiry.policy, service, rule_from_index(rule)) : "";
 }
 
 class Asking {
@@ -139,7 +119,7 @@ class Asking {
     void describe(uint32_t rule, const LimitState& state) {
         answer_.why.rule = rule_id(rule);
         answer_.why.bucket =
-            Why::Bucket{written_rate(inquiry_.policy, answer_.why.service, rule_from_index(rule)),
+            Why::Bucket{rate_of(inquiry_, answer_.why.service, rule),
                         state.burst, state.available};
     }
 

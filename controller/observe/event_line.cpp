@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "gate/counters.h"
 #include "gate/policy_store.h"
 #include "observe/timestamp.h"
 #include "policy/compile.h"
 #include "policy/rule_id.h"
+#include "policy/written_rate.h"
 
 namespace sluice {
 
@@ -61,10 +63,20 @@ nlohmann::ordered_json Event::to_json() const {
             {"sampled_of", sampled_of}};
 }
 
+std::string EventNames::limit_of(uint64_t version, const std::string& service, Rule rule) {
+    if (version != policy_version_) {
+        policy_version_ = version;
+        const auto installed = current_policy(*tables_);
+        policy_.reset();
+        if (installed && installed->version == version)
+            policy_ = installed->policy;
+    }
+    return policy_ ? written_rate(*policy_, service, rule) : std::string();
+}
+
 Event EventNames::name(const sluice_event& raw) {
     const Tables& t = *tables_;
     const uint32_t index = sluice_counter_index(raw.verdict, raw.flags & SLUICE_EVENT_WOULD);
-    uint64_t& seen = seen_[{raw.cpu, raw.interface, raw.service, index}];
 
     Event event;
     event.wall_ns = raw.time_ns + static_cast<uint64_t>(wall_minus_monotonic_ns());
@@ -79,14 +91,29 @@ Event EventNames::name(const sluice_event& raw) {
                         ? "other"
                         : text_of(t.service_names[raw.service].name, SLUICE_NAME_BYTES);
     event.verdict = index < SLUICE_COUNTERS ? counter_name(index) : "unknown";
-    if (raw.rule < SLUICE_RULES)
-        event.rule = format_rule_id({event.service, rule_from_index(raw.rule)});
+    if (raw.rule < SLUICE_RULES) {
+        const Rule rule = rule_from_index(raw.rule);
+        event.rule = format_rule_id({event.service, rule});
+        event.limit = limit_of(raw.policy_version, event.service, rule);
+    }
     event.policy_version = raw.policy_version;
     event.measured_ns = raw.measured;
-    event.first = (raw.flags & SLUICE_EVENT_FIRST) != 0;
+    event.passed = !sluice_is_drop(raw.verdict);
+    event.connection = (raw.flags & SLUICE_EVENT_CONNECTION) != 0;
     // Counters of a gate made anew begin at nothing again.
-    event.sampled_of = raw.count > seen ? raw.count - seen : raw.count;
-    seen = raw.count;
+    const auto since = [&raw](uint64_t& last) {
+        const uint64_t before = std::exchange(last, raw.count);
+        return raw.count > before ? raw.count - before : raw.count;
+    };
+    const Kind kind{raw.cpu, raw.interface, raw.service, index};
+    event.sampled_of = since(seen_[kind]);
+    event.weight = 1;
+    if ((raw.flags & SLUICE_EVENT_FIRST) == 0) {
+        // How many there were before the first one says nothing about now.
+        const auto [last, is_new] = drawn_.try_emplace(kind, raw.count);
+        if (!is_new)
+            event.weight = since(last->second);
+    }
     return event;
 }
 
