@@ -119,8 +119,7 @@ class Asking {
     void describe(uint32_t rule, const LimitState& state) {
         answer_.why.rule = rule_id(rule);
         answer_.why.bucket =
-            Why::Bucket{rate_of(inquiry_, answer_.why.service, rule),
-                        state.burst, state.available};
+            Why::Bucket{rate_of(inquiry_, answer_.why.service, rule), state.burst, state.available};
     }
 
     // A limit says no; true where that drops the packet now. As in the packet path, the first one

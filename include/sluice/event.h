@@ -8,8 +8,8 @@
 /* Tokens that an event costs, so that a CPU can earn a fraction of one each tick. */
 #define SLUICE_EVENT_COST 1024u
 
-#define SLUICE_EVENT_WOULD 1u      /* observe mode: counted, not dropped */
-#define SLUICE_EVENT_FIRST 2u      /* favoured: the first drop of this (source, verdict) in a minute */
+#define SLUICE_EVENT_WOULD 1u /* observe mode: counted, not dropped */
+#define SLUICE_EVENT_FIRST 2u /* favoured: the first drop of this (source, verdict) in a minute */
 #define SLUICE_EVENT_CONNECTION 4u /* SYN without ACK */
 
 struct sluice_event {
