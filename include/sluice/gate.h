@@ -50,8 +50,8 @@ struct sluice_gate {
     __u64 mode_then_ns; /* when a confirmed change of mode ends; 0 = stays */
     __u64 next_version; /* of the next policy */
     __u64 test_now_ns;
-    __u64 restored;     /* 1: holds what the daemon's disk remembers, which may be overwritten */
-    __u64 rules_dirty;  /* 1: a writer is, or died, between the listing and what follows from it */
+    __u64 restored;    /* 1: holds what the daemon's disk remembers, which may be overwritten */
+    __u64 rules_dirty; /* 1: a writer is, or died, between the listing and what follows from it */
     __u64 reserved[4];
 };
 SLUICE_ASSERT_SIZE(struct sluice_gate, 6 * SLUICE_LINE);
