@@ -94,6 +94,7 @@ static __always_inline __u32 offends(int verdict) {
 static __always_inline void forget_plans(struct sluice_cpu* cpu) {
     WRITE_ONCE(cpu->would, SLUICE_CONTINUE);
     cpu->window_key = 0;
+    cpu->lasts = 0;
     cpu->planned[SLUICE_PER_SOURCE].slots = cpu->planned[SLUICE_PER_SOURCE].charged = 0;
     cpu->planned[SLUICE_PER_PREFIX].slots = cpu->planned[SLUICE_PER_PREFIX].charged = 0;
 }
@@ -116,8 +117,10 @@ static __always_inline int apply_limits(struct packet* p) {
     forget_plans(p->cpu);
     if (personal && !allowed)
         verdict = check_source_side(p->f);
-    if (unlikely(s->jail_ns) && (offends(verdict) || offends(READ_ONCE(p->cpu->would))))
+    if (unlikely(s->jail_ns) && (offends(verdict) || offends(READ_ONCE(p->cpu->would)))) {
+        p->cpu->lasts = 0; /* the next one meets the jail */
         punish(p->ctx, p->f, offends(verdict) ? SLUICE_MODE_ENFORCE : SLUICE_MODE_OBSERVE);
+    }
     if (verdict == SLUICE_CONTINUE && s->budget_limits)
         verdict = check_service_side(p->f);
     if (verdict == SLUICE_CONTINUE)

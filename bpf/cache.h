@@ -35,22 +35,26 @@ static __always_inline void keep_verdict(struct sluice_cached* entry, __u64 key,
     entry->verdict = (__u16)verdict;
 }
 
-static __always_inline void take_cache_key(struct packet* p) {
-    p->f->cache_key = p->cpu->cache_key;
-    p->cpu->cache_key = 0;
+/* Budgets change whenever anybody else spends, windows by the fine clock. */
+static __always_inline __u32 is_kept(int verdict) {
+    return (verdict >= SLUICE_drop_jailed && verdict < SLUICE_drop_source_window) ||
+           verdict == SLUICE_drop_prefix;
 }
 
 /* What the general way decided, where the plain one left the key. */
 static __always_inline void keep_general_verdict(struct packet* p, int verdict) {
+    const __u64 key = p->cpu->cache_key;
     struct sluice_cached* entry;
 
-    if (!p->f->cache_key || !p->f->lasting || !sluice_is_drop(verdict) ||
-        p->f->mode != SLUICE_MODE_ENFORCE ||
+    if (likely(!key))
+        return;
+    p->cpu->cache_key = 0;
+    if (!is_kept(verdict) || !p->cpu->lasts || p->f->mode != SLUICE_MODE_ENFORCE ||
         may_report(p->cpu, p->f->cpu_slot, p->f->source_hash, verdict))
         return;
     entry = cache_entry(p->f->cpu_slot, p->f->source_hash);
     if (entry)
-        keep_verdict(entry, p->f->cache_key, p->f->service_id, verdict);
+        keep_verdict(entry, key, p->f->service_id, verdict);
 }
 
 #endif

@@ -100,10 +100,10 @@ static __always_inline __u64 least_owed(__u64 owed) {
 static __always_inline __u64 owed_now(struct packet* p, const struct sluice_limit* limit,
                                       __u64 word, __u64 cost) {
     const __u64 owed = sluice_owed(word, sluice_units(p->f->now_ns), limit->span, cost);
-    if (likely(!limit->exact))
+    /* Not exact, or over the limit whatever the exact time. */
+    p->cpu->lasts = likely(!limit->exact) || !sluice_admits(least_owed(owed), limit->span, cost);
+    if (likely(p->cpu->lasts))
         return owed;
-    if (!sluice_admits(least_owed(owed), limit->span, cost))
-        return owed; /* over the limit whatever the exact time */
     return sluice_owed(word, sluice_units(exact_now(p)), limit->span, cost);
 }
 
@@ -155,7 +155,7 @@ static __always_inline int check_scope(struct packet* p, __u32 scope,
         const __u32 mode = rule_mode(p, WHOLE_SERVICE);
         if (mode != SLUICE_MODE_OFF && is_jailed(p, set, mode, place.tag)) {
             p->f->mode = mode;
-            p->f->lasting = 1;
+            p->cpu->lasts = 1;
             return SLUICE_drop_jailed;
         }
     }
@@ -192,8 +192,6 @@ static __always_inline int check_scope(struct packet* p, __u32 scope,
         if (unlikely(!sluice_admits(owed, limit->span, cost))) {
             const int verdict = limit_verdict(scope, d);
             if (exceeds(p, sluice_rule(scope, d), verdict, owed)) {
-                p->f->lasting = !jails && (!limit->exact ||
-                                           !sluice_admits(least_owed(owed), limit->span, cost));
                 outcome = verdict;
                 break;
             }
@@ -343,6 +341,7 @@ static __always_inline int charge_scope(struct packet* p, __u32 scope,
                                    limits[d].span, planned_cost(p, scope, limits, d),
                                    sluice_units(p->f->now_ns));
         if (unlikely(charged == CHARGE_REFUSED)) {
+            p->cpu->lasts = 0; /* it may be given back */
             const int verdict = limit_verdict(scope, d);
             if (exceeds(p, sluice_rule(scope, d), verdict, limits[d].span))
                 return verdict;

@@ -49,8 +49,6 @@ struct facts {
     __u8 protocol;
     __u8 has_ports;
     __u8 dimensions; /* bits 1 << enum sluice_dimension that this packet counts in */
-    __u8 lasting;    /* whoever is refused now is refused until the coarse clock moves on */
-    __u64 cache_key; /* where such a verdict may be kept; 0 = nowhere */
 };
 
 struct packet {

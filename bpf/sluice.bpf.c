@@ -22,10 +22,7 @@ static __noinline int decide(struct xdp_md* ctx) {
     struct packet packet = {.ctx = ctx, .f = &facts};
     struct packet* p = &packet;
 
-    if (!begin(p))
-        return XDP_PASS;
-    take_cache_key(p);
-    if (!is_on_duty(p))
+    if (!begin(p) || !is_on_duty(p))
         return XDP_PASS;
 
     int verdict = facts.mode == SLUICE_MODE_OFF ? SLUICE_pass_mode_off : SLUICE_CONTINUE;

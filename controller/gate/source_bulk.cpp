@@ -143,8 +143,11 @@ Result<std::vector<Member>> SourceRules::sorted_listing() const {
 }
 
 Status SourceRules::apply_one_by_one(const Change& change) {
-    if (auto put = listing_.put_all(change.put, change.before); !put)
+    mark_dirty();
+    if (auto put = listing_.put_all(change.put, change.before); !put) {
+        mark_done();
         return put;
+    }
     listing_.erase_all(change.erase);
     Status settled;
     const auto settle_all = [this](std::span<const Member> members) -> Status {
@@ -213,15 +216,18 @@ Status SourceRules::apply_together(std::span<const Member> listed, const Change&
         return prepared.error();
 
     // Room first. Until the tables are published, the packet path knows nothing of this.
+    mark_dirty();
     listing_.erase_all(expired);
     listing_.erase_all(change.erase);
     if (auto put_all = listing_.put_all(change.put, change.before); !put_all) {
         (void)listing_.put_all(change.erase, {});
+        mark_done();
         return put_all;
     }
     if (auto published = rules_.commit(*prepared); !published)
         return published;
     (void)rules_.take_displaced();
+    mark_done();
     return {};
 }
 
@@ -373,6 +379,14 @@ Result<size_t> SourceRules::flush(std::string_view list) {
 Status SourceRules::rebuild() {
     if (auto begun = begin(); !begun)
         return begun;
+    return rebuild_tables();
+}
+
+Status SourceRules::repair() {
+    return begin();
+}
+
+Status SourceRules::rebuild_tables() {
     const auto listed = sorted_listing();
     if (!listed)
         return listed.error();

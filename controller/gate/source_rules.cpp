@@ -96,7 +96,19 @@ SourceRules::SourceRules(Tables& tables) : tables_(&tables), listing_(tables), r
 
 Status SourceRules::begin() {
     rules_.begin();
-    return listing_.begin();
+    if (auto begun = listing_.begin(); !begun)
+        return begun;
+    // A writer that was killed half-way has left tables that do not follow from the listing.
+    return tables_->settings().rules_dirty != 0 ? rebuild_tables() : Status{};
+}
+
+void SourceRules::mark_dirty() {
+    tables_->settings().rules_dirty = 1;
+}
+
+void SourceRules::mark_done() {
+    tables_->settings().changes++;
+    tables_->settings().rules_dirty = 0;
 }
 
 Status SourceRules::finish() {
@@ -111,8 +123,10 @@ Status SourceRules::finish() {
                 return settled;
         expired.clear();
     }
-    tables_->settings().changes++;
-    return rules_.finish();
+    const Status finished = rules_.finish();
+    if (finished)
+        mark_done();
+    return finished;
 }
 
 Status SourceRules::settle(const RuleKey& key) {
@@ -154,6 +168,7 @@ Result<RuleOutcome> SourceRules::add(const Prefix& prefix, const Word& word) {
     member.entry.note = outcome.kept_longer ? old->note : listing_.note(word.actor, word.reason);
     outcome.until_ns = member.entry.until_ns;
 
+    mark_dirty();
     const auto done = with_room([&]() -> Status {
         if (auto put = listing_.put(member); !put)
             return put;
@@ -278,19 +293,20 @@ Result<RemovalOutcome> SourceRules::withdraw(const Prefix& prefix, RuleKind kind
     const auto key = RuleKey::of(prefix);
     const auto id = listing_.find_list(list);
     RemovalOutcome outcome;
+    mark_dirty();
     for (const auto& member : listing_.members(key, kind)) {
         if (!id || member.key.list != *id)
             continue;
         outcome.removed += member.live(now) ? 1 : 0;
         listing_.erase(member);
     }
-    if (outcome.removed == 0)
-        return make_error(ErrorCode::not_found, "no such rule for " + prefix.to_string() +
-                                                    " in list " + std::string(list));
     if (auto settled = settle(key); !settled)
         return settled.error();
     if (auto finished = finish(); !finished)
         return finished.error();
+    if (outcome.removed == 0)
+        return make_error(ErrorCode::not_found, "no such rule for " + prefix.to_string() +
+                                                    " in list " + std::string(list));
     return outcome;
 }
 
@@ -324,6 +340,7 @@ Result<RemovalOutcome> SourceRules::remove(const Prefix& prefix, RuleKind kind,
             return read.error();
 
     RemovalOutcome outcome;
+    mark_dirty();
     for (const auto& other : inside) {
         for (const auto& member : listing_.members(other, kind)) {
             const bool meant = list ? id && member.key.list == *id
@@ -378,6 +395,7 @@ Result<size_t> SourceRules::drop_expired() {
 Result<size_t> SourceRules::sweep() {
     if (auto begun = begin(); !begun)
         return begun.error();
+    mark_dirty();
     auto dropped = drop_expired();
     if (auto finished = finish(); !finished)
         return finished.error();

@@ -102,6 +102,14 @@ struct ImportOutcome {
     std::optional<Prefix> first_refused{};
 };
 
+// A list's word as it was kept elsewhere.
+struct KeptRule {
+    RuleEntry entry{};
+    std::string list{};
+    std::string actor{};
+    std::string reason{};
+};
+
 struct ListedRule {
     Prefix prefix{};
     RuleKind kind = RuleKind::ban;
@@ -181,8 +189,14 @@ class SourceRules {
     // Makes the list exactly these; packets see the old one or the new one.
     Result<ImportOutcome> replace_list(std::string_view list, std::span<const RuleEntry> entries,
                                        const ImportRequest& request);
+    // Lists again what was listed before, also what an allow or a protection beats by now: it is
+    // overruled again. Of one list's bans the longest holds, else what stands there stays. All or
+    // nothing; how many of them are listed now.
+    Result<size_t> restore(std::span<const KeptRule> rules);
     // Builds the flat tables anew from the listing.
     Status rebuild();
+    // The same where a writer was killed half-way; every change does this first.
+    Status repair();
     // Drops everything that has expired; how many words of lists that were.
     Result<size_t> sweep();
 
@@ -211,8 +225,12 @@ class SourceRules {
     };
     struct Change;
 
+    // At the start and the end of each change. In between mark_dirty() stands before the first
+    // write.
     Status begin();
     Status finish();
+    void mark_dirty();
+    void mark_done();
     // Makes the flat tables follow the listing for one prefix, and drops what has expired there.
     Status settle(const RuleKey& key);
     // Expired ones of the whole listing; how many that were.
@@ -236,6 +254,7 @@ class SourceRules {
     Status refuse_guarded(std::vector<Member>& bans, ImportOutcome& outcome) const;
     Status apply_one_by_one(const Change& change);
     Status apply_together(std::span<const Member> listed, const Change& change);
+    Status rebuild_tables();
     [[nodiscard]] Result<std::vector<Member>> sorted_listing() const;
 
     Tables* tables_;

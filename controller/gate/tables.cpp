@@ -243,15 +243,11 @@ Status check_version(const std::string& pin_dir) {
     return {};
 }
 
-bool any_table_pinned(const std::string& pin_dir) {
-    Tables nowhere;
-    const auto none = visit_tables(nowhere, {}, [&](const MapShape& shape, auto&) -> Status {
-        struct stat info {};
-        if (::stat(pin_path(pin_dir, shape.name).c_str(), &info) == 0)
-            return failed("found");
-        return {};
-    });
-    return !none;
+// Pinned last and removed first: whatever else is there without it is left over from a process that
+// was killed.
+bool is_complete(const std::string& pin_dir) {
+    struct stat info {};
+    return ::stat(pin_path(pin_dir, "gate").c_str(), &info) == 0;
 }
 
 }  // namespace
@@ -283,7 +279,7 @@ Result<Tables> Tables::create(const std::string& pin_dir, const TableSizes& size
     PinSet pins(pin_dir);
     if (const auto made = pins.make_dir(); !made)
         return made.error();
-    if (any_table_pinned(pin_dir))
+    if (is_complete(pin_dir))
         return failed("there is a gate in " + pin_dir + " already", "detach it first");
 
     Skeleton skeleton(sluice_bpf__open());
@@ -322,7 +318,7 @@ Result<Tables> Tables::create(const std::string& pin_dir, const TableSizes& size
 }
 
 Result<Tables> Tables::open(const std::string& pin_dir) {
-    if (!any_table_pinned(pin_dir))
+    if (!is_complete(pin_dir))
         return make_error(ErrorCode::not_found, "there is no gate in " + pin_dir,
                           "attach one: sluicectl attach IFACE");
     if (const auto version = check_version(pin_dir); !version)

@@ -129,6 +129,9 @@ Result<Tables> adopt_or_make(const AttachOptions& options, const Policy& policy,
     auto tables = open_gate(options.pin_dir);
     if (!tables && tables.error().code == ErrorCode::unreachable) {
         report.new_gate = true;
+        // Left over from an attach or detach that was killed.
+        if (const auto removed = remove_pin_files(options.pin_dir); !removed)
+            return removed.error();
         return make_tables(options, policy, report);
     }
     if (!tables)
@@ -230,7 +233,7 @@ Status attach_more(Tables& tables, const ConfigFile& config, const AttachOptions
 Result<ConfigFile> wanted_config(const AttachOptions& options) {
     if (options.config)
         return load_config_file(*options.config);
-    return watching_config();
+    return options.first_config != nullptr ? *options.first_config : watching_config();
 }
 
 }  // namespace
@@ -275,9 +278,34 @@ Result<AttachReport> attach_gate(const AttachOptions& options) {
     return report;
 }
 
+namespace {
+
+// What an attach or detach that was killed has left; nothing where there is nothing of a gate.
+std::optional<DetachReport> clear_remains(const std::string& pin_dir,
+                                          std::chrono::milliseconds timeout) {
+    const auto lock =
+        is_on_bpffs(pin_dir) ? lock_gate(pin_dir, timeout) : Result<WriterLock>(failed("no pins"));
+    if (!lock)
+        return std::nullopt;
+    const auto removed = remove_pin_files(pin_dir);
+    if (!removed || *removed == 0)
+        return std::nullopt;
+    (void)remove_pins(pin_dir);
+    DetachReport report;
+    report.gate_removed = true;
+    report.warnings.push_back("the gate was incomplete: " + std::to_string(*removed) +
+                              " pins that were left of it are removed");
+    return report;
+}
+
+}  // namespace
+
 Result<DetachReport> detach_gate(const std::string& pin_dir, const std::string& interface,
                                  std::chrono::milliseconds timeout) {
     auto gate = open_gate_to_write(pin_dir, timeout);
+    if (!gate && gate.error().code == ErrorCode::unreachable)
+        if (auto cleared = clear_remains(pin_dir, timeout))
+            return *std::move(cleared);
     if (!gate) {
         // Of another version, or incomplete: others advise to detach it, which only works by hand.
         Error error = gate.error();

@@ -42,15 +42,19 @@ Status check_access(const std::string& pin_dir) {
     return cannot_open("open " + pin_dir, errno);
 }
 
+// In the order of removal: programs off the interfaces first, then the settings, without which the
+// rest is no gate.
 std::vector<std::string> pin_names() {
     std::vector<std::string> names;
+    for (uint32_t slot = 0; slot < SLUICE_MAX_INTERFACES; ++slot)
+        names.push_back("link_" + std::to_string(slot));
+    const size_t links = names.size();
     Tables nowhere;
     (void)visit_tables(nowhere, {}, [&](const MapShape& shape, auto&) -> Status {
         names.emplace_back(shape.name);
         return {};
     });
-    for (uint32_t slot = 0; slot < SLUICE_MAX_INTERFACES; ++slot)
-        names.push_back("link_" + std::to_string(slot));
+    std::rotate(names.begin() + static_cast<std::ptrdiff_t>(links), names.end() - 1, names.end());
     return names;
 }
 
@@ -115,13 +119,21 @@ bool is_on_bpffs(const std::string& path) {
     return ::statfs(path.c_str(), &info) == 0 && static_cast<uint32_t>(info.f_type) == kBpfFsMagic;
 }
 
-Status remove_pins(const std::string& pin_dir) {
-    Status status;
+Result<size_t> remove_pin_files(const std::string& pin_dir) {
+    size_t removed = 0;
     for (const std::string& name : pin_names()) {
         const std::string path = pin_dir + '/' + name;
-        if (::unlink(path.c_str()) != 0 && errno != ENOENT && status)
-            status = from_errno(errno, "remove " + path);
+        if (::unlink(path.c_str()) == 0)
+            removed++;
+        else if (errno != ENOENT)
+            return from_errno(errno, "remove " + path);
     }
+    return removed;
+}
+
+Status remove_pins(const std::string& pin_dir) {
+    const auto removed = remove_pin_files(pin_dir);
+    Status status = removed ? Status{} : removed.error();
     // Somebody else's pins, or the root of the file system: not ours to remove.
     if (::rmdir(pin_dir.c_str()) != 0 && errno != ENOTEMPTY && errno != EBUSY && errno != EEXIST &&
         errno != ENOENT && status)

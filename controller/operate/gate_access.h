@@ -32,7 +32,9 @@ bool is_bpffs_root(const std::string& path);
 // A pin directory that cannot be used, with a hint where there is one.
 Error cannot_open(const std::string& operation, int error_number);
 
-// Removes all pins of a gate, and the directory where nothing else is in it.
+// Removes all pins of a gate, or what is left of one; how many there were.
+Result<size_t> remove_pin_files(const std::string& pin_dir);
+// The same, and the directory where nothing else is in it.
 Status remove_pins(const std::string& pin_dir);
 
 }  // namespace sluice

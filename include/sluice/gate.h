@@ -97,7 +97,8 @@ struct sluice_cpu {
     __u64 cache_key;   /* left by the plain way for the general one; 0 = none */
     __u64 events_lost; /* the ring buffer was full */
     __u32 window_limit;
-    __u32 reserved2[5];
+    __u32 lasts; /* 1: whoever is refused now is refused until the coarse clock moves on */
+    __u32 reserved2[4];
     struct sluice_planned planned[2]; /* per source, per prefix */
 };
 SLUICE_ASSERT_SIZE(struct sluice_cpu, 7 * SLUICE_LINE);

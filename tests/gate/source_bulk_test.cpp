@@ -1,7 +1,11 @@
 // Many prefixes at once: imports, replaced lists, and what must not happen to live bans meanwhile.
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <ctime>
 #include <thread>
 #include <vector>
@@ -251,6 +255,44 @@ TEST_F(SourceBulkTest, AReplacedListIsExactlyTheNewOne) {
 }
 
 // A reader beside the writer, as the packet path is one.
+// A writer that is killed leaves the listing and the tables apart; the next change mends that.
+TEST_F(SourceBulkTest, TheNextChangeMendsWhatAKilledWriterLeft) {
+    const auto entries = hosts(5'000);
+    unsigned interrupted = 0;
+    const auto kill_within = [&](std::chrono::microseconds delay, const auto& change) {
+        const pid_t child = ::fork();
+        ASSERT_GE(child, 0);
+        if (child == 0) {
+            (void)change();
+            ::_exit(0);
+        }
+        std::this_thread::sleep_for(delay);
+        ::kill(child, SIGKILL);
+        ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+        interrupted += tables_->settings().rules_dirty != 0 ? 1 : 0;
+        ASSERT_TRUE(rules_->ban(prefix("192.0.2.1"), {.ttl = 1h}));
+        EXPECT_EQ(tables_->settings().rules_dirty, 0U);
+        const auto counts = rules_->counts().value();
+        EXPECT_EQ(counts.bans_enforced, counts.bans_wanted);
+        for (const RuleEntry& entry : {entries.front(), entries.back()}) {
+            const auto found = rules_->lookup(entry.prefix.address()).value();
+            const bool listed = !rules_->list(RuleKind::ban, "feed").value().rules.empty();
+            // All of them are in the listing, or were on their way in or out.
+            EXPECT_TRUE(listed || found.standing != SourceStanding::banned);
+        }
+    };
+    for (int round = 0; round < 60 && !HasFatalFailure(); ++round) {
+        const std::chrono::microseconds delay(300 * round);
+        kill_within(delay, [&] { return rules_->import("feed", entries, {}).has_value(); });
+        ASSERT_TRUE(rules_->import("feed", entries, {}));
+        expect_enforced(entries.size() + 1);
+        kill_within(delay, [&] { return rules_->flush("feed").has_value(); });
+        ASSERT_TRUE(rules_->flush("feed"));
+        expect_enforced(1);
+    }
+    EXPECT_GT(interrupted, 0U);
+}
+
 TEST_F(SourceBulkTest, ALiveBanNeverDisappears) {
     auto sizes = small_sizes();
     sizes.ban4_lines = 1U << 14;
