@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "gate/attachment.h"
+#include "operate/config_file.h"
 #include "operate/operator.h"
 #include "policy/policy.h"
 
@@ -20,6 +21,7 @@ struct AttachOptions {
     std::string pin_dir;
     std::optional<XdpMode> xdp_mode;    // absent: the configuration's
     std::optional<std::string> config;  // absent: the policy in force, on a new gate none
+    const ConfigFile* first_config = nullptr;  // instead of none: of a gate without a policy
     std::optional<std::chrono::nanoseconds> confirm;
     std::chrono::milliseconds timeout{};
     Operator who;
