@@ -68,10 +68,8 @@ Result<std::string> read_all(int file, const std::string& path, size_t most, boo
 }  // namespace
 
 Result<std::string> read_file(const std::string& path) {
-    const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!file)
-        return from_errno(errno, "open " + path);
-    return read_all(file.get(), path, std::numeric_limits<size_t>::max() - 1, false);
+    return read_input_file(path,
+                           {.most_bytes = std::numeric_limits<size_t>::max() - 1, .mend = {}});
 }
 
 Result<std::string> read_input_file(const std::string& path, const InputFile& wanted) {

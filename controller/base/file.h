@@ -9,7 +9,7 @@
 
 namespace sluice {
 
-// Also for /proc, whose files have no size.
+// Also for /proc, whose files have no size. A pipe in its place is refused, not waited for.
 Result<std::string> read_file(const std::string& path);
 
 // What a file that somebody named may be.

@@ -29,8 +29,8 @@ Status AuditLog::write(const Operator& who, const AuditEntry& entry) const {
 
     std::error_code ignored;
     std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), ignored);
-    const UniqueFd file(
-        ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR));
+    const UniqueFd file(::open(
+        path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, S_IRUSR | S_IWUSR));
     if (!file)
         return from_errno(errno, "audit: open " + path_);
     const off_t end = ::lseek(file.get(), 0, SEEK_END);

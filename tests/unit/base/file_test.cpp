@@ -27,6 +27,10 @@ TEST(InputFile, HasALimit) {
     EXPECT_EQ(more.error().hint, "shorten it");
 }
 
+TEST(InputFile, FilesOfTheKernelHaveNoSizeAndAreReadWhole) {
+    EXPECT_THAT(read_file("/proc/self/status").value(), HasSubstr("Pid:"));
+}
+
 TEST(InputFile, DevicesAndFoldersAreRefused) {
     for (const char* device : {"/dev/zero", "/dev/full", "/dev/random", "/dev/null"})
         for (const InputFile& wanted : {kFile, kFileOrPipe})
@@ -40,6 +44,7 @@ TEST(InputFile, APipeWithoutAWriterHoldsNobody) {
     const std::string path = folder.path() + "/pipe";
     ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
     EXPECT_THAT(read_input_file(path, kFile).error().message, HasSubstr("is a pipe"));
+    EXPECT_THAT(read_file(path).error().message, HasSubstr("is a pipe"));
     EXPECT_EQ(read_input_file(path, kFileOrPipe).value(), "");
 }
 
