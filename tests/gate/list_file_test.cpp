@@ -134,6 +134,24 @@ TEST(ListFileTest, JsonCutShortIsRefused) {
     EXPECT_TRUE(parse_list(lines, ListFormat::automatic, true));
 }
 
+TEST(ListFileTest, WhatSluicectlPrintedIsReadWithItsEnds) {
+    const auto list =
+        take(R"({"ok":true,"data":{"bans":[)"
+             R"({"prefix":"192.0.2.1","source":"a","expires_in_s":60.5},)"
+             R"({"prefix":"192.0.2.1","source":"b","expires_in_s":90},)"
+             R"({"prefix":"192.0.2.2","source":"a","expires_in_s":60},)"
+             R"({"prefix":"192.0.2.2","source":"b","expires_in_s":null},)"
+             R"({"prefix":"192.0.2.3","source":"a","expires_in_s":0},)"
+             R"({"prefix":"2001:db8::/64","source":"a","expires_in_s":null}],"total":6}})"
+             "\n");
+    EXPECT_EQ(texts(list), (Texts{"192.0.2.1", "192.0.2.2", "2001:db8::/64"}));
+    ASSERT_EQ(list.lasting.size(), 1U);
+    EXPECT_EQ(list.lasting.begin()->second, std::chrono::seconds(90));
+    EXPECT_NE(refusal(R"({"ok":true,"data":{"bans":[]}})").find("no entries"), std::string::npos);
+    EXPECT_NE(refusal(R"({"ok":true,"data":{"bans":[7]}})").find("has no prefix"),
+              std::string::npos);
+}
+
 TEST(ListFileTest, TheWrongFileIsNamedByItsFirstLine) {
     for (const std::string_view text :
          {std::string_view("<!DOCTYPE html>\n<html>"), std::string_view("\x1f\x8b\x08\0\0", 5),

@@ -263,7 +263,7 @@ TEST_F(SourceBulkTest, TheNextChangeMendsWhatAKilledWriterLeft) {
         const pid_t child = ::fork();
         ASSERT_GE(child, 0);
         if (child == 0) {
-            (void)change();
+            change();
             ::_exit(0);
         }
         std::this_thread::sleep_for(delay);
@@ -281,13 +281,23 @@ TEST_F(SourceBulkTest, TheNextChangeMendsWhatAKilledWriterLeft) {
             EXPECT_TRUE(listed || found.standing != SourceStanding::banned);
         }
     };
-    for (int round = 0; round < 60 && !HasFatalFailure(); ++round) {
-        const std::chrono::microseconds delay(300 * round);
-        kill_within(delay, [&] { return rules_->import("feed", entries, {}).has_value(); });
-        ASSERT_TRUE(rules_->import("feed", entries, {}));
+    const auto took = [](const auto& change) {
+        const auto begun = std::chrono::steady_clock::now();
+        change();
+        return std::chrono::duration_cast<std::chrono::microseconds>(
+            std::chrono::steady_clock::now() - begun);
+    };
+    const auto import = [&] { ASSERT_TRUE(rules_->import("feed", entries, {})); };
+    const auto flush = [&] { ASSERT_TRUE(rules_->flush("feed")); };
+    const auto import_took = took(import), flush_took = took(flush);
+    // A child also has to fault in every page of the tables.
+    constexpr int kRounds = 24, kSlower = 4;
+    for (int round = 1; round <= kRounds && !HasFatalFailure(); ++round) {
+        kill_within(kSlower * import_took * round / kRounds, import);
+        import();
         expect_enforced(entries.size() + 1);
-        kill_within(delay, [&] { return rules_->flush("feed").has_value(); });
-        ASSERT_TRUE(rules_->flush("feed"));
+        kill_within(kSlower * flush_took * round / kRounds, flush);
+        flush();
         expect_enforced(1);
     }
     EXPECT_GT(interrupted, 0U);
