@@ -22,6 +22,14 @@ Result<Answer> run(const std::string& interface, const Session& session) {
     return answer;
 }
 
+// Through the daemon alone, which knows what it is to keep.
+void show_return(const Json& data, Screen& screen) {
+    if (data.value("comes_back", false))
+        screen.line(
+            "sluiced leaves it off, and attaches it again at its next start, with the bans "
+            "that it has on disk.");
+}
+
 void show(const Json& data, Screen& screen) {
     screen.line("Detached from " + data["iface"].get<std::string>() + '.');
     if (data["gate_removed"]) {
@@ -29,12 +37,14 @@ void show(const Json& data, Screen& screen) {
         screen.line("It was the last interface, so the gate is gone, and with it " +
                     plural(removed["bans"].get<uint64_t>(), "ban") + " and " +
                     plural(removed["allows"].get<uint64_t>(), "allow") + '.');
+        show_return(data, screen);
         return;
     }
     std::string rest;
     for (const auto& name : data["still_attached"])
         rest += (rest.empty() ? "" : ", ") + name.get<std::string>();
     screen.line("Still attached to " + rest + '.');
+    show_return(data, screen);
 }
 
 }  // namespace

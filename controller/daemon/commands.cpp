@@ -46,6 +46,13 @@ void add_daemon(const CommandContext& context, cli::Json& status) {
          standing.state_error.empty() ? cli::Json() : cli::Json(standing.state_error)}};
 }
 
+void leave_alone(const CommandContext& context, const Status& saved, cli::Answer& detached) {
+    detached.data["comes_back"] =
+        context.keeper->leave_alone(detached.data.value("iface", std::string()));
+    if (!saved)
+        detached.warnings.push_back("the last changes are not on disk: " + saved.error().message);
+}
+
 Result<cli::Answer> run(const CommandContext& context, const ControlRequest& request,
                         const ControlPeer& peer) {
     cli::CommandLine line;
@@ -77,12 +84,14 @@ Result<cli::Answer> run(const CommandContext& context, const ControlRequest& req
     session->state_dir = context.state_dir;
     session->who = operator_of(request, peer);
     session->heavy = context.heavy;
+    // What goes with the tables is to be on disk.
+    const Status saved = choice->command == "detach" ? context.keeper->save_now() : Status{};
     auto answer = choice->handler->run(*session);
     // Options may stand in front of the command, so its name is known only now.
     if (answer && choice->command == "status")
         add_daemon(context, answer->data);
     if (answer && choice->command == "detach")
-        context.keeper->leave_alone(answer->data.value("iface", std::string()));
+        leave_alone(context, saved, *answer);
     return answer;
 }
 

@@ -18,14 +18,13 @@ namespace sluice {
 
 namespace {
 
-using std::chrono::milliseconds, std::chrono::seconds, std::chrono::steady_clock;
+using std::chrono::milliseconds, std::chrono::steady_clock;
 
 // Another writer holds the lock for as long as a large import takes.
 constexpr milliseconds kPatience{10'000};
-// The disk is written again after so many times what the last write took: at most a twentieth of a
-// core, however many bans there are.
-constexpr int kSavePause = 20;
-constexpr seconds kLeastPause{1};
+// The disk is written again after so many times what the last write took, however many bans there
+// are: a fifth of a core at most, and with a few thousand bans at every tick.
+constexpr int kSavePause = 4;
 
 void log_error(const std::string& what, const Error& error) {
     log(LogLevel::error,
@@ -34,29 +33,22 @@ void log_error(const std::string& what, const Error& error) {
 
 }  // namespace
 
-Result<Keeper> Keeper::start(const KeeperOptions& options) {
-    Keeper keeper(options);
+Result<Keeper> Keeper::start(const KeeperOptions& options, ConfigFile config) {
+    Keeper keeper(options, std::move(config));
     if (const Status ready = keeper.adopt_or_make(); !ready)
         return ready.error();
     return keeper;
 }
 
 Status Keeper::adopt_or_make() {
-    const auto config = load_config_file(options_.config);
-    if (!config)
-        return config.error();
-    standing_.wanted = {config->policy.interfaces.begin(), config->policy.interfaces.end()};
+    update_wanted();
     if (standing_.wanted.empty())
         return failed(options_.config + ": no interface to protect is named",
                       "add a line such as: interfaces = [\"eth0\"]");
-    if (auto tables = open_gate(options_.pin_dir)) {
+    if (auto tables = open_gate(options_.pin_dir))
         adopt(*std::move(tables));
-        log(LogLevel::info, "adopted the gate in " + options_.pin_dir);
-        if (const Status applied = reload(); !applied)
-            log_error("the gate goes on with its old policy", applied.error());
-    } else if (tables.error().code != ErrorCode::unreachable) {
+    else if (tables.error().code != ErrorCode::unreachable)
         return tables.error();
-    }
     // One interface that is not there yet is no reason to leave the others alone.
     const Status attached = attach_missing();
     if (!attached && standing_.attached.empty())
@@ -66,125 +58,192 @@ Status Keeper::adopt_or_make() {
     return {};
 }
 
-void Keeper::adopt(Tables tables) {
+void Keeper::take(Tables tables) {
     tables_ = std::move(tables);
     gate_number_++;
     saved_changes_ = ~uint64_t{0};
 }
 
-// Somebody may have detached it all, or made another one in its place.
-void Keeper::look_at_gate() {
-    if (!tables_)
-        return;
-    auto now = open_gate(options_.pin_dir);
-    if (!now) {
-        tables_.reset();
-        gate_number_++;
-    } else if (std::memcmp(&now->seed(), &tables_->seed(), sizeof(sluice_seed)) != 0) {
-        adopt(*std::move(now));
+// Whoever made it: from here on it does what the configuration says, and what the disk remembers.
+void Keeper::adopt(Tables tables) {
+    take(std::move(tables));
+    log(LogLevel::info, "adopted the gate in " + options_.pin_dir);
+    if (const Status applied = put_in_force(config_); !applied) {
+        standing_.config_error = applied.error().message;
+        log_error("the gate goes on with its old policy", applied.error());
     }
+    bring_back();
+}
+
+// Somebody may have detached it all, or made one, also in the place of another.
+void Keeper::look_at_gate() {
+    auto now = open_gate(options_.pin_dir);
+    const bool same =
+        now && tables_ && std::memcmp(&now->seed(), &tables_->seed(), sizeof(sluice_seed)) == 0;
+    if (same || (!now && !tables_))
+        return;
+    // The tables that are gone can still be read here, for the last time.
+    (void)save_now();
+    if (tables_)
+        gate_number_++;
+    tables_.reset();
+    // Whoever is making it is left to finish.
+    if (now && lock_gate(options_.pin_dir, {}))
+        adopt(*std::move(now));
+}
+
+Status Keeper::put_in_force(const ConfigFile& config) {
+    if (!tables_)
+        return {};
+    // The same text again would only count up the version.
+    if (const auto current = current_policy(*tables_); current && current->text == config.text)
+        return {};
+    auto gate = open_gate_to_write(options_.pin_dir, kPatience);
+    if (!gate)
+        return gate.error();
+    const auto version = apply_policy(gate->tables, config, {}, self_);
+    if (!version)
+        return version.error();
+    log(LogLevel::info, options_.config + " is in force as version " + std::to_string(*version));
+    return {};
 }
 
 Status Keeper::reload() {
-    const auto config = load_config_file(options_.config);
-    Status status = config ? Status{} : config.error();
-    if (status && tables_) {
-        const auto current = current_policy(*tables_);
-        // The same text again would only count up the version.
-        if (!current || current->text != config->text) {
-            auto gate = open_gate_to_write(options_.pin_dir, kPatience);
-            const auto version = gate ? apply_policy(gate->tables, *config, {}, self_)
-                                      : Result<uint64_t>(gate.error());
-            if (version)
-                log(LogLevel::info,
-                    options_.config + " is in force as version " + std::to_string(*version));
-            else
-                status = version.error();
-        }
-    }
+    auto config = load_config_file(options_.config);
+    const Status status = config ? put_in_force(*config) : config.error();
     standing_.config_error = status ? std::string() : status.error().message;
-    if (status)
-        standing_.wanted = {config->policy.interfaces.begin(), config->policy.interfaces.end()};
+    if (status) {
+        config_ = *std::move(config);
+        update_wanted();
+    }
     return status;
 }
 
-// The first one of a gate that has to be made brings back what the disk remembers.
-Status Keeper::attach_missing() {
+void Keeper::update_wanted() {
+    standing_.wanted.clear();
+    for (const std::string& interface : config_.policy.interfaces)
+        if (!left_alone_.contains(interface))
+            standing_.wanted.insert(interface);
+}
+
+bool Keeper::leave_alone(const std::string& interface) {
+    left_alone_.insert(interface);
+    const bool kept = standing_.wanted.contains(interface);
+    update_wanted();
+    return kept;
+}
+
+// Once in the life of a gate. Until then it knows less than the disk, and is not saved over it.
+void Keeper::bring_back() {
+    if (!tables_ || tables_->settings().restored != 0)
+        return;
+    auto gate = open_gate_to_write(options_.pin_dir, kPatience);
+    if (gate)
+        restore(gate->tables);
+    else
+        log_error("the bans on disk are not back yet", gate.error());
+}
+
+void Keeper::restore(Tables& tables) {
+    const auto saved = state_.load();
+    // Never fatal: a host without its bans is better off than one without a gate.
+    if (!saved)
+        log_error("the bans of before are lost", saved.error());
+    else if (const auto held = restore_state(tables, *saved); !held)
+        log_error("the bans of before are not back", state_.set_aside(held.error()));
+    else if (*held != 0)
+        log(LogLevel::info, std::to_string(*held) + " bans and allows are back from disk");
+    tables.settings().restored = 1;
+}
+
+Result<std::set<std::string>> Keeper::present_interfaces() {
     std::set<std::string> present;
-    if (tables_) {
-        const auto all = attachments(*tables_);
-        if (!all)
-            return all.error();
-        for (const Attachment& attachment : *all)
-            if (!attachment.lost)
-                present.insert(attachment.interface);
-    }
+    if (!tables_)
+        return present;
+    const auto all = attachments(*tables_);
+    if (!all)
+        return all.error();
+    for (const Attachment& attachment : *all)
+        if (!attachment.lost)
+            present.insert(attachment.interface);
+    return present;
+}
+
+Status Keeper::attach_missing() {
+    auto present = present_interfaces();
+    if (!present)
+        return present.error();
+    // Somebody put it on again.
+    if (std::erase_if(left_alone_, [&](const auto& name) { return present->contains(name); }) != 0)
+        update_wanted();
     Status status;
     for (const std::string& interface : standing_.wanted) {
-        if (present.contains(interface))
+        if (present->contains(interface))
             continue;
-        const bool again = standing_.attached.contains(interface);
-        AttachOptions attach;
-        attach.interface = interface;
-        attach.pin_dir = options_.pin_dir;
-        if (!tables_)
-            attach.config = options_.config;
-        attach.timeout = kPatience;
-        attach.who = self_;
-        attach.before_attach = [this](Tables& tables) -> Status {
-            const auto saved = state_.load();
-            if (!saved) {
-                // Never fatal: a host without its bans is better off than one without a gate.
-                log_error("the bans of before are lost", saved.error());
-                return {};
-            }
-            const auto held = restore_state(tables, *saved);
-            if (held && *held != 0)
-                log(LogLevel::info, std::to_string(*held) + " bans and allows are back from disk");
-            if (!held)
-                log_error("not all bans are back", state_.set_aside(held.error()));
-            return {};
-        };
-        const auto report = attach_gate(attach);
-        if (!report) {
-            status = report.error().with_context(interface);
-            continue;
-        }
-        for (const std::string& warning : report->warnings)
-            log(LogLevel::warning, interface + ": " + warning);
-        log(again ? LogLevel::warning : LogLevel::info,
-            interface + (again ? ": the gate was gone, and is back" : ": attached"));
-        if (again)
-            standing_.reattached++;
-        if (!tables_) {
-            auto tables = open_gate(options_.pin_dir);
-            if (!tables)
-                return tables.error();
-            adopt(*std::move(tables));
-        }
-        present.insert(interface);
+        if (const Status attached = attach_to(interface); attached)
+            present->insert(interface);
+        else
+            status = attached.error().with_context(interface);
     }
     standing_.attached.clear();
-    std::set_intersection(standing_.wanted.begin(), standing_.wanted.end(), present.begin(),
-                          present.end(),
+    std::set_intersection(standing_.wanted.begin(), standing_.wanted.end(), present->begin(),
+                          present->end(),
                           std::inserter(standing_.attached, standing_.attached.end()));
     return status;
 }
 
+Status Keeper::attach_to(const std::string& interface) {
+    const bool again = standing_.attached.contains(interface);
+    AttachOptions attach;
+    attach.interface = interface;
+    attach.pin_dir = options_.pin_dir;
+    // The tables may have gone since they were looked at, and the file may be wrong by now.
+    attach.first_config = &config_;
+    attach.timeout = kPatience;
+    attach.who = self_;
+    attach.before_attach = [this](Tables& tables) -> Status {
+        restore(tables);
+        return {};
+    };
+    const auto report = attach_gate(attach);
+    if (!report)
+        return report.error();
+    for (const std::string& warning : report->warnings)
+        log(LogLevel::warning, interface + ": " + warning);
+    log(again ? LogLevel::warning : LogLevel::info,
+        interface + (again ? ": the gate was gone, and is back" : ": attached"));
+    if (again)
+        standing_.reattached++;
+    if (tables_ && !report->new_gate)
+        return {};
+    auto tables = open_gate(options_.pin_dir);
+    if (!tables)
+        return tables.error();
+    if (report->new_gate)
+        take(*std::move(tables));
+    else
+        adopt(*std::move(tables));
+    return {};
+}
+
 void Keeper::tick() {
     look_at_gate();
+    bring_back();
     const bool complete = standing_.attached == standing_.wanted;
     if (const Status attached = attach_missing(); !attached && complete)
         log_error("not attached everywhere", attached.error());
-    save_state();
+    save_in_time();
 }
 
-void Keeper::save_state() {
-    if (!tables_ || tables_->settings().changes == saved_changes_)
-        return;
+bool Keeper::is_unsaved() const {
+    return tables_ && tables_->settings().restored != 0 &&
+           tables_->settings().changes != saved_changes_;
+}
+
+Status Keeper::save_now() {
+    if (!is_unsaved())
+        return {};
     const auto begun = steady_clock::now();
-    if (begun - saved_ < std::max<steady_clock::duration>(kSavePause * save_took_, kLeastPause))
-        return;
     const uint64_t changes = tables_->settings().changes;
     const Status saved = state_.save(*tables_);
     if (!saved && standing_.state_error.empty())
@@ -194,12 +253,16 @@ void Keeper::save_state() {
     save_took_ = saved_ - begun;
     if (saved)
         saved_changes_ = changes;
+    return saved;
+}
+
+void Keeper::save_in_time() {
+    if (steady_clock::now() - saved_ >= kSavePause * save_took_)
+        (void)save_now();
 }
 
 Status Keeper::stop(bool detach) {
-    Status status;
-    if (tables_)
-        status = state_.save(*tables_);
+    Status status = save_now();
     if (!detach)
         return status;
     tables_.reset();

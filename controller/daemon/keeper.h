@@ -12,6 +12,7 @@
 #include "daemon/state_file.h"
 #include "gate/attachment.h"
 #include "gate/tables.h"
+#include "operate/config_file.h"
 #include "operate/operator.h"
 
 namespace sluice {
@@ -24,7 +25,7 @@ struct KeeperOptions {
 
 // How things stand, for `status`, metrics and the log.
 struct KeeperStanding {
-    std::set<std::string> wanted;    // interfaces of the configuration
+    std::set<std::string> wanted;    // interfaces of the configuration that nobody took off
     std::set<std::string> attached;  // of them
     std::string config_error;        // of the last reload; empty where it was taken
     std::string state_error;         // of the last save
@@ -35,14 +36,17 @@ class Keeper {
   public:
     // Adopts the gate that is there, or makes one from the configuration and what the disk
     // remembers: bans are in the tables before the first interface is.
-    static Result<Keeper> start(const KeeperOptions& options);
+    static Result<Keeper> start(const KeeperOptions& options, ConfigFile config);
 
     // Re-reads the configuration; on an error all stays as it was.
     Status reload();
     // Once a second: attachments as wanted, expired rules swept, state on disk.
     void tick();
-    // An operator took the gate off: not put back before the next reload().
-    void leave_alone(const std::string& interface) { standing_.wanted.erase(interface); }
+    // An operator took the gate off: not put back before somebody attaches it, or another start.
+    // Whether this is an interface to keep at all.
+    bool leave_alone(const std::string& interface);
+    // What was changed so far, on disk.
+    Status save_now();
     // Before the end: the state on disk, and, where asked for, the gate off every interface.
     Status stop(bool detach);
 
@@ -51,18 +55,30 @@ class Keeper {
     // Another number once it is another gate.
     [[nodiscard]] uint64_t gate_number() const { return gate_number_; }
     [[nodiscard]] const KeeperStanding& standing() const { return standing_; }
+    // The last one that was taken.
+    [[nodiscard]] const ConfigFile& config() const { return config_; }
 
   private:
-    explicit Keeper(KeeperOptions options)
-        : options_(std::move(options)), state_(options_.state_dir) {}
+    Keeper(KeeperOptions options, ConfigFile config)
+        : options_(std::move(options)), state_(options_.state_dir), config_(std::move(config)) {}
     Status adopt_or_make();
     void adopt(Tables tables);
+    void take(Tables tables);
     void look_at_gate();
+    Status put_in_force(const ConfigFile& config);
+    void bring_back();
+    void restore(Tables& tables);
+    void update_wanted();
+    Result<std::set<std::string>> present_interfaces();
     Status attach_missing();
-    void save_state();
+    Status attach_to(const std::string& interface);
+    [[nodiscard]] bool is_unsaved() const;
+    void save_in_time();
 
     KeeperOptions options_;
     StateFile state_;
+    ConfigFile config_;
+    std::set<std::string> left_alone_;
     std::optional<Tables> tables_;
     uint64_t gate_number_ = 0;
     KeeperStanding standing_;

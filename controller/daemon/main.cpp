@@ -19,6 +19,8 @@
 #include "daemon/events.h"
 #include "daemon/instance_lock.h"
 #include "daemon/keeper.h"
+#include "daemon/surroundings.h"
+#include "net/interface.h"
 #include "observe/metrics.h"
 #include "operate/config_file.h"
 #include "operate/table_needs.h"
@@ -50,8 +52,14 @@ int check() {
     const auto cpus = cpu_count();
     if (!cpus)
         return fail(cpus.error());
+    const bool is_running = !InstanceLock::take(FLAGS_pin_dir);
+    if (const Status around = check_surroundings(config->policy.surroundings, is_running); !around)
+        return fail(around.error());
     for (const std::string& warning : config->policy.warnings)
         log(LogLevel::warning, warning);
+    for (const std::string& name : config->policy.interfaces)
+        if (const auto interface = find_interface(name); !interface)
+            log(LogLevel::warning, interface.error().message);
     (void)std::printf(
         "%s is good: %zu services; the tables take %llu MiB\n", FLAGS_config.c_str(),
         config->policy.services.size(),
@@ -91,11 +99,13 @@ class Daemon {
     Status open_doors();
     void take_signals();
     void reload();
+    void warn_of_next_start() const;
 
     InstanceLock lock_;
     Keeper keeper_;
     UniqueFd signals_;
     UniqueFd timer_;
+    Surroundings around_;  // as this daemon was started
     std::optional<ControlServer> server_;
     std::unique_ptr<Metrics> metrics_;
     std::unique_ptr<EventPump> events_;
@@ -107,8 +117,21 @@ Result<std::unique_ptr<Daemon>> Daemon::start() {
     auto lock = InstanceLock::take(FLAGS_pin_dir);
     if (!lock)
         return lock.error();
+    auto config = load_config_file(FLAGS_config);
+    if (!config)
+        return config.error();
+    // Whatever would end this daemon does so before the gate is touched.
+    const Surroundings& around = config->policy.surroundings;
+    if (const Status sound = check_surroundings(around, false); !sound)
+        return sound.error();
+    // The socket is opened and closed again: nobody is to wait at it while bans come back.
+    if (const auto rehearsed =
+            ControlServer::listen({.path = FLAGS_socket, .group = around.control_group}, {});
+        !rehearsed)
+        return rehearsed.error();
     auto keeper = Keeper::start(
-        {.config = FLAGS_config, .pin_dir = FLAGS_pin_dir, .state_dir = FLAGS_state_dir});
+        {.config = FLAGS_config, .pin_dir = FLAGS_pin_dir, .state_dir = FLAGS_state_dir},
+        *std::move(config));
     if (!keeper)
         return keeper.error();
     std::unique_ptr<Daemon> daemon(new Daemon(*std::move(lock), *std::move(keeper)));
@@ -118,11 +141,10 @@ Result<std::unique_ptr<Daemon>> Daemon::start() {
 }
 
 Status Daemon::open_doors() {
-    const auto config = load_config_file(FLAGS_config);
-    if (!config)
-        return config.error();
-    const Surroundings& around = config->policy.surroundings;
-    events_ = std::make_unique<EventPump>(around.events_file, config->policy.events_per_second,
+    const Policy& policy = keeper_.config().policy;
+    around_ = policy.surroundings;
+    const Surroundings& around = around_;
+    events_ = std::make_unique<EventPump>(around.events_file, policy.events_per_second,
                                           [this](const std::string& line) {
                                               if (server_)
                                                   server_->publish(line);
@@ -151,7 +173,19 @@ void Daemon::reload() {
         log(LogLevel::error, "the configuration was not taken, the old one stays:");
         (void)fail(reloaded.error());
     }
+    warn_of_next_start();
     (void)::sd_notify(0, "READY=1");
+}
+
+void Daemon::warn_of_next_start() const {
+    const Surroundings& now = keeper_.config().policy.surroundings;
+    const auto compare = [](const char* key, const std::string& before, const std::string& after) {
+        if (before != after)
+            log(LogLevel::warning, std::string(key) + " takes effect at the next start of sluiced");
+    };
+    compare("[control] group", around_.control_group, now.control_group);
+    compare("[metrics] listen", around_.metrics_listen, now.metrics_listen);
+    compare("[events] file", around_.events_file, now.events_file);
 }
 
 void Daemon::take_signals() {

@@ -11,8 +11,8 @@
 #include <charconv>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <string_view>
-#include <tuple>
 #include <utility>
 
 #include "base/file.h"
@@ -263,7 +263,7 @@ class Reader {
         const auto left = left_.of(fields[2]);
         if (!left)
             return {};
-        SavedRule rule;
+        KeptRule rule;
         rule.entry.prefix = *prefix;
         rule.entry.kind = fields[0] == "ban" ? RuleKind::ban : RuleKind::allow;
         rule.entry.ttl = *left;
@@ -299,8 +299,9 @@ Status StateFile::save(const Tables& tables) const {
     const std::filesystem::path folder = std::filesystem::path(path_).parent_path();
     std::filesystem::create_directories(folder, ignored);
     const std::string fresh = path_ + ".new";
+    (void)::unlink(fresh.c_str());  // of a save that was cut off; or no file at all
     const UniqueFd file(
-        ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, S_IRUSR | S_IWUSR));
+        ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR));
     if (!file)
         return from_errno(errno, "open " + fresh);
     Writer out(file.get());
@@ -339,24 +340,16 @@ Error StateFile::set_aside(Error why) const {
 }
 
 Result<size_t> restore_state(Tables& tables, const SavedState& state) {
-    // One import for each (list, actor, reason), which its entries share.
-    std::map<std::tuple<std::string, std::string, std::string>, std::vector<RuleEntry>> groups;
-    for (const SavedRule& rule : state.rules)
-        groups[{rule.list, rule.actor, rule.reason}].push_back(rule.entry);
-    SourceRules rules(tables);
-    size_t held = 0;
-    for (const auto& [note, entries] : groups) {
-        const auto& [list, actor, reason] = note;
-        const auto done = rules.import(list, entries, {.reason = reason, .actor = actor});
-        if (!done)
-            return done.error().with_context("restore the bans of " + list);
-        held += done->added + done->changed + done->unchanged;
-    }
+    // They are quick, and the gate may be dropping already what it is only to observe.
+    std::set<std::string> standing;
+    for (const SwitchEntry& entry : list_switches(tables))
+        standing.insert(entry.id);
     for (const SavedSwitch& saved : state.switches)
-        if (const auto target = parse_switch_target(saved.id))
+        if (const auto target = parse_switch_target(saved.id);
+            target && !standing.contains(saved.id))
             // A service that the policy does not have any more has no switch either.
             (void)set_mode(tables, *target, saved.mode, {.lasts = saved.left, .confirm = {}});
-    return held;
+    return SourceRules(tables).restore(state.rules);
 }
 
 }  // namespace sluice

@@ -19,13 +19,6 @@
 
 namespace sluice {
 
-struct SavedRule {
-    RuleEntry entry;  // with the time that is left
-    std::string list;
-    std::string actor;
-    std::string reason;
-};
-
 struct SavedSwitch {
     std::string id;
     Mode mode = Mode::observe;
@@ -33,7 +26,7 @@ struct SavedSwitch {
 };
 
 struct SavedState {
-    std::vector<SavedRule> rules;
+    std::vector<KeptRule> rules;  // with the time that is left
     std::vector<SavedSwitch> switches;
 };
 
@@ -55,7 +48,8 @@ class StateFile {
     std::string path_;
 };
 
-// Puts it into a gate; what an allow or a protection refuses by now stays out. How many rules hold.
+// Puts it into a gate; what an allow or a protection beats by now is listed as overruled, and an
+// operator's switch that stands there stays. How many rules are listed.
 Result<size_t> restore_state(Tables& tables, const SavedState& state);
 
 }  // namespace sluice
