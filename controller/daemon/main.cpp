@@ -105,7 +105,7 @@ class Daemon {
     Keeper keeper_;
     UniqueFd signals_;
     UniqueFd timer_;
-    Surroundings around_;  // as this daemon was started
+    Policy first_;  // as this daemon was started
     std::optional<ControlServer> server_;
     std::unique_ptr<Metrics> metrics_;
     std::unique_ptr<EventPump> events_;
@@ -141,10 +141,9 @@ Result<std::unique_ptr<Daemon>> Daemon::start() {
 }
 
 Status Daemon::open_doors() {
-    const Policy& policy = keeper_.config().policy;
-    around_ = policy.surroundings;
-    const Surroundings& around = around_;
-    events_ = std::make_unique<EventPump>(around.events_file, policy.events_per_second,
+    first_ = keeper_.config().policy;
+    const Surroundings& around = first_.surroundings;
+    events_ = std::make_unique<EventPump>(around.events_file, first_.events_per_second,
                                           [this](const std::string& line) {
                                               if (server_)
                                                   server_->publish(line);
@@ -178,14 +177,16 @@ void Daemon::reload() {
 }
 
 void Daemon::warn_of_next_start() const {
-    const Surroundings& now = keeper_.config().policy.surroundings;
-    const auto compare = [](const char* key, const std::string& before, const std::string& after) {
-        if (before != after)
+    const Policy& policy = keeper_.config().policy;
+    const Surroundings &before = first_.surroundings, &now = policy.surroundings;
+    const auto tell_unless = [](bool same, const char* key) {
+        if (!same)
             log(LogLevel::warning, std::string(key) + " takes effect at the next start of sluiced");
     };
-    compare("[control] group", around_.control_group, now.control_group);
-    compare("[metrics] listen", around_.metrics_listen, now.metrics_listen);
-    compare("[events] file", around_.events_file, now.events_file);
+    tell_unless(now.control_group == before.control_group, "[control] group");
+    tell_unless(now.metrics_listen == before.metrics_listen, "[metrics] listen");
+    tell_unless(now.events_file == before.events_file, "[events] file");
+    tell_unless(policy.events_per_second == first_.events_per_second, "[events] rate");
 }
 
 void Daemon::take_signals() {
