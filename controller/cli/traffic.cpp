@@ -74,6 +74,15 @@ uint64_t passed_bytes(const Counters& counters) {
     return bytes;
 }
 
+// Of a budget so far; what the CPUs have not handed in yet counts as well.
+uint64_t asked_for(const Tables& tables, uint32_t id, Dimension dimension) {
+    const auto d = static_cast<size_t>(dimension);
+    uint64_t units = tables.budgets[id].demand[d];
+    for (uint32_t cpu = 0; cpu < tables.sizes.cpus; ++cpu)
+        units += tables.leases[cpu * tables.sizes.services + id].demand[d];
+    return units;
+}
+
 Result<Json> service_json(const Tables& tables, const Service& service, uint32_t id) {
     const auto mode = effective_mode(tables, OneService{service.name});
     if (!mode)
@@ -92,8 +101,7 @@ Result<Json> service_json(const Tables& tables, const Service& service, uint32_t
                           {"mode", mode_name(*in_force)}});
         // The gate keeps no sum of what single sources ask for.
         if (limit.rule.scope == Scope::budget)
-            limits.back()["asked"] =
-                tables.budgets[id].demand[static_cast<size_t>(limit.rule.dimension)];
+            limits.back()["asked"] = asked_for(tables, id, limit.rule.dimension);
     }
     const Counters counters = read_counters(tables, {.service = id});
     return Json({{"name", service.name},
