@@ -19,8 +19,8 @@ namespace sluice {
 struct AttachOptions {
     std::string interface;
     std::string pin_dir;
-    std::optional<XdpMode> xdp_mode;    // absent: the configuration's
-    std::optional<std::string> config;  // absent: the policy in force, on a new gate none
+    std::optional<XdpMode> xdp_mode;           // absent: the configuration's
+    std::optional<std::string> config;         // absent: the policy in force, on a new gate none
     const ConfigFile* first_config = nullptr;  // instead of none: of a gate without a policy
     std::optional<std::chrono::nanoseconds> confirm;
     std::chrono::milliseconds timeout{};
