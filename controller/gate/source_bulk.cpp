@@ -344,8 +344,8 @@ Result<ImportOutcome> SourceRules::replace_list(std::string_view list,
 }
 
 Result<bool> SourceRules::knows_list(std::string_view list) {
-    if (auto begun = begin(); !begun)
-        return begun.error();
+    if (auto fresh = refresh(); !fresh)
+        return fresh.error();
     return list == kOperatorList || listing_.find_list(list).has_value();
 }
 

@@ -94,10 +94,14 @@ std::vector<uint64_t> combine(std::span<const Member> members, uint64_t now_ns) 
 
 SourceRules::SourceRules(Tables& tables) : tables_(&tables), listing_(tables), rules_(tables) {}
 
-Status SourceRules::begin() {
+Status SourceRules::refresh() {
     rules_.begin();
-    if (auto begun = listing_.begin(); !begun)
-        return begun;
+    return listing_.begin();
+}
+
+Status SourceRules::begin() {
+    if (auto fresh = refresh(); !fresh)
+        return fresh;
     // A writer that was killed half-way has left tables that do not follow from the listing.
     return tables_->settings().rules_dirty != 0 ? rebuild_tables() : Status{};
 }

@@ -225,6 +225,8 @@ class SourceRules {
     };
     struct Change;
 
+    // Another process may have changed things since the last call.
+    Status refresh();
     // At the start and the end of each change. In between mark_dirty() stands before the first
     // write.
     Status begin();

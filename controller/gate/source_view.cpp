@@ -102,8 +102,8 @@ ListedRule SourceRules::describe(const Member& member) const {
 
 Result<RuleList> SourceRules::list(RuleKind kind, std::optional<std::string_view> list,
                                    size_t limit) {
-    if (auto begun = begin(); !begun)
-        return begun.error();
+    if (auto fresh = refresh(); !fresh)
+        return fresh.error();
     const auto id = list ? listing_.find_list(*list) : std::nullopt;
     if (list && !id)
         return RuleList{};
@@ -143,8 +143,8 @@ Result<RuleList> SourceRules::list(RuleKind kind, std::optional<std::string_view
 }
 
 Result<std::vector<ListedRule>> SourceRules::protections() {
-    if (auto begun = begin(); !begun)
-        return begun.error();
+    if (auto fresh = refresh(); !fresh)
+        return fresh.error();
     const uint64_t now = gate_now_ns(*tables_);
     std::vector<RuleKey> keys;
     // Not from the listing, which is slow to go through.
@@ -176,8 +176,8 @@ std::optional<uint64_t> SourceRules::banned_by_hand(const IpAddress& address) co
 }
 
 Result<SourceLookup> SourceRules::lookup(const IpAddress& address) {
-    if (auto begun = begin(); !begun)
-        return begun.error();
+    if (auto fresh = refresh(); !fresh)
+        return fresh.error();
     const uint64_t now = gate_now_ns(*tables_);
     const bool ipv4 = address.family() == Family::ipv4;
     const auto whole = RuleKey::of(Prefix::host(address));
