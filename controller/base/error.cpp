@@ -23,11 +23,11 @@ std::string_view error_code_name(ErrorCode code) {
 }
 
 Error Error::with_context(std::string_view context) const {
-    return Error{code, std::string(context) + ": " + message, hint};
+    return Error{code, std::string(context) + ": " + message, hint, busy};
 }
 
 Error make_error(ErrorCode code, std::string message, std::string hint) {
-    return Error{code, std::move(message), std::move(hint)};
+    return Error{code, std::move(message), std::move(hint), false};
 }
 
 Error failed(std::string message, std::string hint) {

@@ -22,7 +22,8 @@ std::string_view error_code_name(ErrorCode code);
 struct Error {
     ErrorCode code = ErrorCode::failed;
     std::string message;
-    std::string hint;  // The mend, as a sentence or a command; may be empty.
+    std::string hint;   // The mend, as a sentence or a command; may be empty.
+    bool busy = false;  // Somebody else is at it: another try may do.
 
     // The same error with "context: " in front of the message; added once at each boundary.
     [[nodiscard]] Error with_context(std::string_view context) const;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <string_view>
+#include <thread>
 
 #include "control/client.h"
 
@@ -19,6 +20,22 @@ constexpr std::array<std::string_view, 2> kAskThemselves = {"services", "top"};
 
 // What a large flush takes, on top of the wait for the lock.
 constexpr std::chrono::seconds kWork(60);
+// Between two tries, while another program writes.
+constexpr std::chrono::milliseconds kPause(50);
+
+// The daemon does not wait for others who write: this end does, for as long as --timeout says.
+Result<ControlJson> ask_until_free(ControlClient& client, const ControlRequest& request,
+                                   std::chrono::milliseconds timeout) {
+    using std::chrono::steady_clock;
+    const auto deadline = steady_clock::now() + timeout;
+    for (;;) {
+        auto answer = client.ask(request);
+        if (!answer || answer->value("ok", false) || !error_of(*answer).busy ||
+            steady_clock::now() + kPause > deadline)
+            return answer;
+        std::this_thread::sleep_for(kPause);
+    }
+}
 
 Answer from_json(const ControlJson& json) {
     Answer answer;
@@ -58,7 +75,7 @@ std::optional<Result<Answer>> ask_daemon(const std::vector<std::string>& words,
     request.actor = session.who.name;
     if (session.who.from)
         request.from = session.who.from->to_string();
-    const auto answer = client->ask(request);
+    const auto answer = ask_until_free(*client, request, session.timeout);
     if (!answer)
         return Result<Answer>(answer.error());
     if (answer->value("ok", false))

@@ -86,7 +86,7 @@ Result<ControlJson> ControlClient::ask(const ControlRequest& request) {
         if (n > 0)
             sent += static_cast<size_t>(n);
         else if (errno != EINTR)
-            return gone();
+            break;  // it may have said why before it hung up
     }
     return next();
 }

@@ -6,6 +6,8 @@ namespace sluice {
 
 namespace {
 
+constexpr int kDeepestRequest = 16;  // a list within an object needs two
+
 Error bad_request(std::string what) {
     return make_error(ErrorCode::usage, "bad request: " + std::move(what),
                       R"(send one line such as {"id":1,"command":"ban","args":["192.0.2.1"]})");
@@ -31,7 +33,18 @@ std::string one_line(const ControlJson& json) {
 }  // namespace
 
 Result<ControlRequest> parse_request(std::string_view line) {
-    const auto json = ControlJson::parse(line, nullptr, false);
+    // The parser takes any depth; whoever walks what it made would overflow the stack.
+    bool too_deep = false;
+    const auto json = ControlJson::parse(
+        line,
+        [&](int depth, ControlJson::parse_event_t, ControlJson&) {
+            too_deep = too_deep || depth > kDeepestRequest;
+            return !too_deep;
+        },
+        false);
+    if (too_deep)
+        return bad_request("it is nested more than " + std::to_string(kDeepestRequest) +
+                           " levels deep");
     if (json.is_discarded())
         return bad_request("it is no JSON");
     if (!json.is_object())
@@ -90,19 +103,23 @@ std::string format_request(const ControlRequest& request) {
 }
 
 ControlJson error_answer(const Error& error) {
-    return {{"ok", false},
-            {"error",
-             {{"code", error_code_name(error.code)},
-              {"message", error.message},
-              {"hint", error.hint}}}};
+    ControlJson answer = {{"ok", false},
+                          {"error",
+                           {{"code", error_code_name(error.code)},
+                            {"message", error.message},
+                            {"hint", error.hint}}}};
+    if (error.busy)
+        answer["error"]["busy"] = true;
+    return answer;
 }
 
 Error error_of(const ControlJson& answer) {
     const auto error = answer.find("error");
     if (error == answer.end() || !error->is_object())
         return failed("the daemon's answer makes no sense");
+    const auto busy = error->find("busy");
     return {code_named(text_at(*error, "code")), text_at(*error, "message"),
-            text_at(*error, "hint")};
+            text_at(*error, "hint"), busy != error->end() && *busy == true};
 }
 
 std::string format_answer(const ControlJson& id, ControlJson answer) {

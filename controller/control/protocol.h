@@ -35,7 +35,7 @@ Result<ControlRequest> parse_request(std::string_view line);
 // One line, closed.
 std::string format_request(const ControlRequest& request);
 
-// {"ok":false,"error":{…}}
+// {"ok":false,"error":{…}}; in it "busy":true where another try may do.
 ControlJson error_answer(const Error& error);
 // The error in such an answer.
 Error error_of(const ControlJson& answer);

@@ -8,6 +8,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -22,8 +23,6 @@ namespace {
 
 // Operators in an incident, and a few scripts; more than that is a mistake, and is told so.
 constexpr size_t kMostClients = 256;
-// A client that does not read: its answers wait, up to here; then it is dropped.
-constexpr size_t kLongestBacklog = 8U << 20;
 // What a follower may be behind before it loses lines.
 constexpr size_t kFollowerBacklog = 1U << 20;
 // As many may wait to be let in, while one command takes its time.
@@ -101,7 +100,7 @@ void ControlServer::add_polls(std::vector<pollfd>& polls) const {
     for (const auto& [fd, client] : clients_) {
         short wanted = 0;
         // Who does not read his answers is not asked for more questions.
-        if (!client.closing && client.output.empty())
+        if (!client.ended && client.output.empty() && !client.has_line())
             wanted |= POLLIN;
         if (!client.output.empty())
             wanted |= POLLOUT;
@@ -124,9 +123,10 @@ void ControlServer::handle(const pollfd& event) {
         write_to(client);
     if ((event.revents & POLLIN) != 0)
         read_from(client);
-    const bool broken = (event.revents & (POLLERR | POLLNVAL)) != 0 ||
-                        ((event.revents & POLLHUP) != 0 && (event.revents & POLLIN) == 0);
-    if (broken || (client.closing && client.output.empty()) || !client.socket)
+    // What was asked before hanging up is done all the same.
+    const bool hung_up =
+        (event.revents & POLLHUP) != 0 && (event.revents & POLLIN) == 0 && !client.has_line();
+    if (hung_up || (event.revents & (POLLERR | POLLNVAL)) != 0 || client.is_over())
         clients_.erase(found);
 }
 
@@ -141,21 +141,17 @@ void ControlServer::accept() {
             continue;
         Client client;
         client.peer = {credentials.uid, credentials.gid, credentials.pid};
-        if (clients_.size() >= kMostClients) {
-            client.closing = true;
-            client.output = format_answer(
-                nullptr, error_answer(failed(
-                             "the daemon has " + std::to_string(kMostClients) + " clients already",
-                             "try again in a moment")));
-        }
-        const int fd = socket.get();
         client.socket = std::move(socket);
-        Client& kept = clients_.insert_or_assign(fd, std::move(client)).first->second;
-        if (kept.closing) {
-            write_to(kept);
-            if (kept.output.empty() || clients_.size() > 2 * kMostClients)
-                clients_.erase(fd);
+        if (clients_.size() >= kMostClients) {
+            // Into an empty buffer it fits; and who is turned away is not waited for.
+            client.refuse(
+                failed("the daemon has " + std::to_string(kMostClients) + " clients already",
+                       "try again in a moment"));
+            write_to(client);
+            continue;
         }
+        const int fd = client.socket.get();
+        clients_.insert_or_assign(fd, std::move(client));
     }
 }
 
@@ -164,45 +160,71 @@ void ControlServer::read_from(Client& client) {
     const ssize_t got = ::recv(client.socket.get(), chunk.data(), chunk.size(), 0);
     if (got > 0) {
         client.input.append(chunk.data(), static_cast<size_t>(got));
-        answer_lines(client);
-    } else if (got == 0 || !would_block()) {
-        client.closing = true;
-        if (got != 0)
-            client.output.clear();
+        if (client.input.size() > kLongestRequest && !client.has_line()) {
+            client.refuse(
+                make_error(ErrorCode::usage,
+                           "a request of more than " + std::to_string(kLongestRequest) + " bytes",
+                           "end it with a newline"));
+            write_to(client);
+        }
+    } else if (got == 0) {
+        // The end closes the last line, too.
+        if (!client.input.empty())
+            client.input += '\n';
+        client.ended = true;
+    } else if (!would_block()) {
+        client.drop();
     }
 }
 
-void ControlServer::answer_lines(Client& client) {
-    size_t start = 0;
-    for (size_t end; (end = client.input.find('\n', start)) != std::string::npos; start = end + 1) {
-        const std::string_view line(client.input.data() + start, end - start);
-        if (line.find_first_not_of(" \t\r") == std::string_view::npos)
-            continue;
-        const auto request = parse_request(line);
-        if (!request) {
-            client.output += format_answer(nullptr, error_answer(request.error()));
-            continue;
-        }
-        ControlJson answer = handler_(*request, client.peer);
-        if (answer.value("follow", false)) {
-            client.follows = true;
-            answer.erase("follow");
-        }
-        client.output += format_answer(request->id, std::move(answer));
-    }
-    client.input.erase(0, start);
-    if (client.input.size() > kLongestRequest) {
-        client.output += format_answer(
-            nullptr, error_answer(make_error(
-                         ErrorCode::usage,
-                         "a request of more than " + std::to_string(kLongestRequest) + " bytes",
-                         "end it with a newline")));
-        client.input.clear();
-        client.closing = true;
-    }
+bool ControlServer::has_requests() const {
+    return std::any_of(clients_.begin(), clients_.end(),
+                       [](const auto& entry) { return entry.second.is_waiting(); });
+}
+
+void ControlServer::answer_next() {
+    const auto is_waiting = [](const auto& entry) { return entry.second.is_waiting(); };
+    auto next = std::find_if(clients_.upper_bound(answered_), clients_.end(), is_waiting);
+    if (next == clients_.end())
+        next = std::find_if(clients_.begin(), clients_.end(), is_waiting);
+    if (next == clients_.end())
+        return;
+    answered_ = next->first;
+    Client& client = next->second;
+    const size_t end = client.input.find('\n');
+    answer(client, client.input.substr(0, end));
+    client.input.erase(0, end + 1);
     write_to(client);
-    if (client.output.size() > kLongestBacklog)
-        client.socket.reset();
+    if (client.is_over())
+        clients_.erase(next);
+}
+
+void ControlServer::answer(Client& client, std::string_view line) {
+    if (line.find_first_not_of(" \t\r") == std::string_view::npos)
+        return;
+    const auto request = parse_request(line);
+    if (!request) {
+        client.output += format_answer(nullptr, error_answer(request.error()));
+        return;
+    }
+    ControlJson answer = handler_(*request, client.peer);
+    if (answer.value("follow", false)) {
+        client.follows = true;
+        answer.erase("follow");
+    }
+    client.output += format_answer(request->id, std::move(answer));
+}
+
+void ControlServer::Client::refuse(const Error& error) {
+    input.clear();
+    output += format_answer(nullptr, error_answer(error));
+    ended = true;
+}
+
+void ControlServer::Client::drop() {
+    input.clear();
+    output.clear();
+    ended = true;
 }
 
 void ControlServer::write_to(Client& client) {
@@ -212,10 +234,8 @@ void ControlServer::write_to(Client& client) {
         if (sent > 0) {
             client.output.erase(0, static_cast<size_t>(sent));
         } else {
-            if (!would_block()) {
-                client.output.clear();
-                client.closing = true;
-            }
+            if (!would_block())
+                client.drop();
             return;
         }
     }
@@ -223,7 +243,7 @@ void ControlServer::write_to(Client& client) {
 
 void ControlServer::publish(const std::string& line) {
     for (auto& [fd, client] : clients_) {
-        if (!client.follows || client.closing)
+        if (!client.follows || client.ended)
             continue;
         if (client.output.size() > kFollowerBacklog) {
             client.lost++;

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -35,6 +36,11 @@ class ControlServer {
     void add_polls(std::vector<pollfd>& polls) const;
     void handle(const pollfd& event);
 
+    // Requests that came, of clients who read their answers.
+    [[nodiscard]] bool has_requests() const;
+    // One of them: the clients take turns, and between two requests the loop has its own.
+    void answer_next();
+
     // One line for every client that follows events; those who cannot keep up lose lines, which
     // are counted.
     void publish(const std::string& line);
@@ -47,8 +53,16 @@ class ControlServer {
         std::string input;
         std::string output;
         bool follows = false;
-        bool closing = false;  // once the output is gone
+        bool ended = false;  // nothing more comes in; over once all is answered and sent
         uint64_t lost = 0;
+
+        [[nodiscard]] bool has_line() const { return input.find('\n') != std::string::npos; }
+        [[nodiscard]] bool is_waiting() const { return output.empty() && has_line(); }
+        [[nodiscard]] bool is_over() const { return ended && output.empty() && !has_line(); }
+        // Says this, and hears nothing more.
+        void refuse(const Error& error);
+        // Gone, with whatever was meant for it.
+        void drop();
     };
 
     ControlServer(ControlOptions options, UniqueFd listener, ControlHandler handler)
@@ -56,14 +70,15 @@ class ControlServer {
           listener_(std::move(listener)),
           handler_(std::move(handler)) {}
     void accept();
-    void read_from(Client& client);
-    void answer_lines(Client& client);
+    void answer(Client& client, std::string_view line);
+    static void read_from(Client& client);
     static void write_to(Client& client);
 
     ControlOptions options_;
     UniqueFd listener_;
     ControlHandler handler_;
     std::map<int, Client> clients_;  // by descriptor
+    int answered_ = -1;              // whose turn it was
 };
 
 }  // namespace sluice

@@ -2,20 +2,17 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <exception>
 #include <string_view>
 #include <vector>
 
 #include "cli/command_line.h"
 #include "cli/through_daemon.h"
+#include "operate/gate_access.h"
 
 namespace sluice {
 
 namespace {
-
-// For the lock of the tables; a large import holds it for longer, and is then worth another try.
-constexpr std::chrono::milliseconds kLongestWait{5000};
 
 // The name is the kernel's word. The address is the client's own, which serves the log and the
 // guard against locking himself out.
@@ -77,13 +74,17 @@ Result<cli::Answer> run(const CommandContext& context, const ControlRequest& req
     if (session->pin_dir != context.pin_dir && session->pin_dir != cli::GlobalOptions{}.pin_dir)
         return make_error(ErrorCode::unreachable,
                           "this daemon keeps the gate in " + context.pin_dir);
-    // Whoever asks for more would hold up everybody else.
-    session->timeout = std::min(session->timeout, kLongestWait);
+    // Waiting for the lock of the tables would hold up everybody else: who asked tries again.
+    session->timeout = {};
     session->json = true;
     session->pin_dir = context.pin_dir;
     session->state_dir = context.state_dir;
     session->who = operator_of(request, peer);
     session->heavy = context.heavy;
+    // It goes into the audit log before it tries the lock; that must not happen with every try.
+    if (choice->command == "detach")
+        if (const auto lock = lock_gate(context.pin_dir, {}); !lock && lock.error().busy)
+            return lock.error();
     // What goes with the tables is to be on disk.
     const Status saved = choice->command == "detach" ? context.keeper->save_now() : Status{};
     auto answer = choice->handler->run(*session);

@@ -209,7 +209,7 @@ int Daemon::run() {
             polls.push_back({events, POLLIN, 0});
         const size_t own = polls.size();
         server_->add_polls(polls);
-        if (::poll(polls.data(), polls.size(), -1) < 0)
+        if (::poll(polls.data(), polls.size(), server_->has_requests() ? 0 : -1) < 0)
             continue;
         if ((polls[0].revents & POLLIN) != 0)
             take_signals();
@@ -224,6 +224,7 @@ int Daemon::run() {
             events_->take();
         for (size_t i = own; i < polls.size(); ++i)
             server_->handle(polls[i]);
+        server_->answer_next();
     }
     (void)::sd_notify(0, "STOPPING=1");
     const Status stopped = keeper_.stop(FLAGS_detach_on_exit);

@@ -34,6 +34,15 @@ bool wait_by_map_update() {
     return bpf_map_update_elem(outer.get(), &key, &value, BPF_ANY) == 0;
 }
 
+Error held_by_another(const std::string& pin_dir, int waited_ms) {
+    Error error = failed(waited_ms == 0 ? "another program is writing to " + pin_dir
+                                        : "another program has been writing to " + pin_dir +
+                                              " for " + std::to_string(waited_ms) + " ms",
+                         "try again, or see who holds it: fuser " + pin_dir);
+    error.busy = true;
+    return error;
+}
+
 }  // namespace
 
 Result<WriterLock> WriterLock::take(const std::string& pin_dir, int timeout_ms) {
@@ -46,9 +55,7 @@ Result<WriterLock> WriterLock::take(const std::string& pin_dir, int timeout_ms) 
         if (error_number != EWOULDBLOCK && error_number != EINTR)
             return from_errno(error_number, "lock " + pin_dir);
         if (std::chrono::steady_clock::now() >= deadline)
-            return failed("another program has been writing to " + pin_dir + " for " +
-                              std::to_string(timeout_ms) + " ms",
-                          "try again, or see who holds it: fuser " + pin_dir);
+            return held_by_another(pin_dir, timeout_ms);
         std::this_thread::sleep_for(milliseconds(5));
     }
     return WriterLock(std::move(fd));
