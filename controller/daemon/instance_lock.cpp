@@ -1,56 +1,80 @@
 #include "daemon/instance_lock.h"
 
-#include <sys/socket.h>
-#include <sys/un.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstddef>
-#include <cstring>
+#include <charconv>
+#include <filesystem>
+
+#include "base/file.h"
 
 namespace sluice {
 
 namespace {
 
-// An address without a file: bound by one, and free the moment that he is gone. The pin directory
-// cannot carry the lock: whoever writes the tables holds it there for a moment, and it may not
-// exist yet.
-sockaddr_un address_of(const std::string& pin_dir, socklen_t& size) {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    const std::string name = "sluiced:" + pin_dir.substr(0, sizeof(address.sun_path) - 10);
-    std::memcpy(address.sun_path + 1, name.data(), name.size());
-    size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-    return address;
+namespace fs = std::filesystem;
+
+// Root's alone. The pin directory cannot carry the lock: whoever writes the tables holds it there
+// for a moment, and it may not exist yet.
+constexpr const char* kFolder = "/run/sluice/locks";
+
+// One gate has one name, however its directory is spelled or reached: the file system, the folder
+// in it, the last part of the path.
+Result<std::string> lock_name(const std::string& pin_dir) {
+    std::error_code failure;
+    fs::path path = fs::weakly_canonical(pin_dir, failure);
+    if (path.filename().empty())
+        path = path.parent_path();  // "…/sluice/" that is not there yet
+    struct stat parent {};
+    if (failure || ::stat(path.parent_path().c_str(), &parent) != 0)
+        return from_errno(failure ? failure.value() : errno, "look at " + pin_dir);
+    return std::to_string(major(parent.st_dev)) + ':' + std::to_string(minor(parent.st_dev)) + '-' +
+           std::to_string(parent.st_ino) + '-' + path.filename().string();
 }
 
-pid_t holder(const sockaddr_un& address, socklen_t size) {
-    const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    ucred peer{};
-    socklen_t length = sizeof(peer);
-    if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0 ||
-        ::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0)
-        return 0;
-    return peer.pid;
+std::string holder(const std::string& path) {
+    const auto text = read_file(path);
+    pid_t pid = 0;
+    if (!text || std::from_chars(text->data(), text->data() + text->size(), pid).ec != std::errc{})
+        return "";
+    return " (process " + std::to_string(pid) + ')';
+}
+
+Result<UniqueFd> open_lock(const std::string& path) {
+    (void)::mkdir(fs::path(kFolder).parent_path().c_str(), 0755);
+    if (::mkdir(kFolder, 0700) != 0 && errno != EEXIST)
+        return from_errno(errno, std::string("make ") + kFolder);
+    UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR));
+    if (!fd)
+        return from_errno(errno, "open " + path);
+    return fd;
 }
 
 }  // namespace
 
 Result<InstanceLock> InstanceLock::take(const std::string& pin_dir) {
-    socklen_t size = 0;
-    const sockaddr_un address = address_of(pin_dir, size);
-    UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    if (!socket)
-        return from_errno(errno, "make a socket");
-    if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), size) == 0 &&
-        ::listen(socket.get(), 1) == 0)
-        return InstanceLock(std::move(socket));
-    if (errno != EADDRINUSE)
-        return from_errno(errno, "lock " + pin_dir);
-    const pid_t pid = holder(address, size);
-    return failed("another sluiced keeps the gate in " + pin_dir +
-                      (pid == 0 ? "" : " (process " + std::to_string(pid) + ')'),
-                  "stop that one, or give this one a --pin-dir of its own");
+    const auto name = lock_name(pin_dir);
+    if (!name)
+        return name.error();
+    const std::string path = std::string(kFolder) + '/' + *name;
+    auto fd = open_lock(path);
+    if (!fd)
+        return fd.error();
+    if (::flock(fd->get(), LOCK_EX | LOCK_NB) != 0) {
+        if (errno != EWOULDBLOCK)
+            return from_errno(errno, "lock " + path);
+        return failed("another sluiced keeps the gate in " + pin_dir + holder(path),
+                      "stop that one, or give this one a --pin-dir of its own");
+    }
+    // Who it is serves people only: the lock holds without.
+    const std::string pid = std::to_string(::getpid()) + '\n';
+    if (::ftruncate(fd->get(), 0) == 0)
+        (void)!::pwrite(fd->get(), pid.data(), pid.size(), 0);
+    return InstanceLock(*std::move(fd));
 }
 
 }  // namespace sluice

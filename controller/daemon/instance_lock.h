@@ -1,4 +1,4 @@
-// One daemon a pin directory: a lock beside the pins, which goes with its holder, however he ends.
+// One daemon a gate: a lock that only root can take, and that goes with its holder, however he ends.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace sluice {
 
 class InstanceLock {
   public:
-    // Names the holder where there is one.
+    // Waits for nobody; names the holder where there is one.
     static Result<InstanceLock> take(const std::string& pin_dir);
 
   private:
