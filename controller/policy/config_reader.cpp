@@ -110,6 +110,14 @@ std::optional<std::vector<Field>> Field::items(std::string_view example) const {
     return fields;
 }
 
+std::vector<Field> Field::tables(std::string_view heading) const {
+    const std::string example = "[[" + std::string(heading) + "]]";
+    if (!is_table())
+        return items(example).value_or(std::vector<Field>{});
+    fail("is one table", "did you mean " + example + '?');
+    return {};
+}
+
 std::optional<TableReader> Field::table(std::string_view example) const {
     if (const auto* table = std::get_if<ConfigTable>(&node_->value))
         return TableReader(*table, node_->at, name_ + ".", *problems_);
@@ -166,11 +174,9 @@ std::optional<std::string> TableReader::require_name(std::string_view example,
     return name;
 }
 
-std::vector<Field> TableReader::take_tables(std::string_view key) {
-    const auto field = take(key);
-    if (!field)
-        return {};
-    return field->items("[[" + std::string(key) + "]]").value_or(std::vector<Field>{});
+std::optional<Field> TableReader::take_tables(std::string_view key) {
+    headings_.emplace_back(key);
+    return take(key);
 }
 
 std::vector<std::pair<std::string, Field>> TableReader::take_all() {
@@ -204,7 +210,9 @@ void TableReader::finish() {
         const std::vector<std::string_view> known(known_.begin(), known_.end());
         std::string mend;
         if (const auto nearest = nearest_word(entry.key, known)) {
-            mend = "did you mean \"" + *nearest + "\"?";
+            const bool heading = std::ranges::find(headings_, *nearest) != headings_.end();
+            mend =
+                "did you mean " + (heading ? "[[" + *nearest + "]]" : '"' + *nearest + '"') + '?';
         } else {
             mend = "known here:";
             for (const std::string_view key : known)

@@ -43,6 +43,8 @@ class Field {
     [[nodiscard]] std::optional<uint64_t> integer(uint64_t least, uint64_t most) const;
     [[nodiscard]] std::optional<double> number(double least, double most) const;
     [[nodiscard]] std::optional<std::vector<Field>> items(std::string_view example) const;
+    // The tables of [[heading]].
+    [[nodiscard]] std::vector<Field> tables(std::string_view heading) const;
     [[nodiscard]] std::optional<TableReader> table(std::string_view example) const;
     // One of [[subject]]: its keys are called `subject "login": key` where it has a name.
     [[nodiscard]] std::optional<TableReader> named_table(std::string_view subject) const;
@@ -86,8 +88,8 @@ class TableReader {
     // The key "name": valid, and not among `names`, to which it is added.
     [[nodiscard]] std::optional<std::string> require_name(std::string_view example,
                                                           std::set<std::string>& names);
-    // The tables of [[key]].
-    [[nodiscard]] std::vector<Field> take_tables(std::string_view key);
+    // One whose value is written as [[key]].
+    [[nodiscard]] std::optional<Field> take_tables(std::string_view key);
     // All entries, for a table whose keys are data.
     [[nodiscard]] std::vector<std::pair<std::string, Field>> take_all();
     // The key is known, but what it asks for does not exist yet.
@@ -105,6 +107,7 @@ class TableReader {
     std::string prefix_;
     Problems* problems_;
     std::vector<std::string> known_;
+    std::vector<std::string> headings_;  // of known_, those of take_tables()
     std::vector<std::string> unavailable_;
 };
 

@@ -24,6 +24,9 @@ constexpr uint64_t kMostSources = 1'000'000'000;
 constexpr double kLargestScale = SLUICE_MAX_SCALE;
 constexpr double kSmallestScale = 1 / kLargestScale;
 constexpr size_t kLongestInterfaceName = 15;
+// As for `sluicectl allow` without --force.
+constexpr unsigned kWidestIpv4 = 8;
+constexpr unsigned kWidestIpv6 = 19;
 constexpr std::string_view kShorten = "shorten its comments, or name wider prefixes";
 constexpr std::string_view kPrefixExample = "\"192.0.2.0/24\"";
 
@@ -126,6 +129,10 @@ void read_allow(const Field& field, Policy& policy, SourceLengths& lengths) {
             warn_duplicate(item, *prefix, policy.warnings);
             continue;
         }
+        const bool ipv4 = prefix->family() == Family::ipv4;
+        if (prefix->length() < (ipv4 ? kWidestIpv4 : kWidestIpv6))
+            item.fail('"' + prefix->to_string() + "\" is too wide to be allowed by mistake",
+                      "use /" + std::to_string(ipv4 ? kWidestIpv4 : kWidestIpv6) + " or longer");
         lengths.take(item, *prefix);
         policy.sources.allow.push_back({*prefix, exempt});
     }
@@ -224,7 +231,7 @@ void read_control(const Field& field, Surroundings& around) {
     auto table = field.table("[control]");
     if (!table)
         return;
-    if (const auto group = table->require("group", "\"sluice\"")) {
+    if (const auto group = table->take("group")) {
         around.control_group = group->string("\"sluice\"").value_or("");
         if (around.control_group.empty())
             group->fail("names no group", "use \"sluice\"");
@@ -276,18 +283,26 @@ Result<Policy> read_policy(const ConfigTable& config, std::string_view file_name
     if (const auto sources = root.take("sources"))
         read_sources(*sources, policy, lengths);
     const auto services = root.take_tables("service");
-    // First, because the limits of services must hold under every scale.
-    read_classes(root.take_tables("class"), policy, lengths);
-    read_services(services, policy);
-    if (const auto events = root.take("events"))
-        read_events(*events, policy);
-    if (const auto control = root.take("control"))
-        read_control(*control, policy.surroundings);
-    if (const auto metrics = root.take("metrics"))
-        read_metrics(*metrics, policy.surroundings);
+    const auto classes = root.take_tables("class");
+    const auto events = root.take("events");
+    const auto control = root.take("control");
+    const auto metrics = root.take("metrics");
     for (const std::string_view key : kUnavailable)
         root.refuse_unavailable(key);
+    // Before the services: [[services]] leaves tables of [service] behind that are none.
     root.finish();
+
+    // First, because the limits of services must hold under every scale.
+    if (classes)
+        read_classes(classes->tables("class"), policy, lengths);
+    if (services)
+        read_services(services->tables("service"), policy);
+    if (events)
+        read_events(*events, policy);
+    if (control)
+        read_control(*control, policy.surroundings);
+    if (metrics)
+        read_metrics(*metrics, policy.surroundings);
     if (problems.first())
         return *problems.first();
     return policy;

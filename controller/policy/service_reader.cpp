@@ -68,13 +68,14 @@ void read_per_source(const Field& field, ScaleRange scales, Service& service) {
     if (!table)
         return;
     read_limits(*table, Scope::per_source, scales, service.per_source);
-    if (const auto on_excess = table->take("on_excess")) {
+    const auto on_excess = table->take("on_excess");
+    table->finish();
+    if (on_excess) {
         service.jail = read_jail(*on_excess);
         if (service.jail && service.per_source.empty())
             on_excess->fail("jails for excess, but per_source has no limit",
                             "add one such as connections = \"20/s\"");
     }
-    table->finish();
 }
 
 void read_prefix_length(TableReader& table, std::string_view key, unsigned most, unsigned source,
@@ -315,10 +316,12 @@ class ServicesReader {
             read_per_prefix(*limits, policy_.sources, scales_, service);
         if (const auto limits = table->take("budget"))
             read_budget(*limits, service);
-        if (const auto modes = table->take("modes"))
-            read_modes(*modes, service);
+        const auto modes = table->take("modes");
         table->refuse_unavailable("schedule");
+        // A limit under a mistyped heading is missing in what modes can name.
         table->finish();
+        if (modes)
+            read_modes(*modes, service);
         policy_.services.push_back(std::move(service));
     }
 

@@ -17,7 +17,9 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
+#include <cctype>
 
+#include "base/text.h"
 #include "policy/config_tree.h"
 #include "policy/toml_guard.h"
 
@@ -79,6 +81,21 @@ ConfigTable convert_table(const toml::table& table, std::string_view file) {
     return result;
 }
 
+// `mode = observe`: what the library makes of it says nothing of quotes.
+std::string missing_quotes(std::string_view text, uint32_t number) {
+    for (; number > 1 && !text.empty(); --number)
+        text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
+    std::string_view value = text.substr(0, text.find_first_of("#\r\n"));
+    value.remove_prefix(std::min(value.find('='), value.size()));
+    const auto is_letter = [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; };
+    value.remove_prefix(std::min(value.find_first_not_of("= \t["), value.size()));
+    value = value.substr(0, value.find_first_of(",]}"));
+    value = value.substr(0, value.find_last_not_of(" \t") + 1);
+    if (value.empty() || !is_letter(value.front()) || value == "true" || value == "false")
+        return "";
+    return "; text needs quotes: " + in_quotes(value);
+}
+
 }  // namespace
 
 Result<ConfigTable> read_toml(std::string_view text, std::string_view file_name) {
@@ -87,7 +104,8 @@ Result<ConfigTable> read_toml(std::string_view text, std::string_view file_name)
     const toml::parse_result parsed = toml::parse(text, file_name);
     if (!parsed)
         return failed(location(parsed.error().source(), file_name).to_string() + ": " +
-                      std::string(parsed.error().description()));
+                      std::string(parsed.error().description()) +
+                      missing_quotes(text, parsed.error().source().begin.line));
     return convert_table(parsed.table(), file_name);
 }
 

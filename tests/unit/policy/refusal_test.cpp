@@ -50,7 +50,12 @@ INSTANTIATE_TEST_SUITE_P(
               "1:14: interfaces: has too many interfaces; use at most 8"},
         Wrong{"sources = 5", "1:11: sources: is an integer; use [sources]"},
         Wrong{"service = 5", "1:11: service: is an integer; use [[service]]"},
-        Wrong{"[service]\nname = 'a'", "1:1: service: is a table; use [[service]]"},
+        Wrong{"[service]\nname = 'a'", "1:1: service: is one table; did you mean [[service]]?"},
+        Wrong{"\n[service.per_source]\ndata = '1/s'",
+              "2:1: service: is one table; did you mean [[service]]?"},
+        Wrong{"\n[[services]]\nname = 'a'\n[service.per_source]\ndata = '1/s'",
+              "2:3: services: unknown key; did you mean [[service]]?"},
+        Wrong{"[[clas]]\nname = 'a'", "1:3: clas: unknown key; did you mean [[class]]?"},
         Wrong{"service = [5]", "1:12: service[1]: is an integer; use [[service]]"},
         Wrong{"mode = 2026-11-11", "1:8: mode: is a date; use \"observe\""}));
 
@@ -63,6 +68,23 @@ TEST(Refusal, SyntaxErrorsNameThePlace) {
         EXPECT_THAT(policy.error().message, testing::StartsWith("sluice.toml:")) << text;
         EXPECT_THAT(policy.error().message, testing::Not(testing::HasSubstr(":0:"))) << text;
     }
+}
+
+TEST(Refusal, TextWithoutQuotesIsToldSo) {
+    for (const char* text : {"\nmode = observe", "\nmode = observe # for now\n",
+                             "\ninterfaces = [observe]\n", "\r\nmode=observe\r\n"}) {
+        const auto policy = parse_policy(text, "sluice.toml");
+        ASSERT_FALSE(policy) << text;
+        EXPECT_THAT(policy.error().message, testing::StartsWith("sluice.toml:2:")) << text;
+        EXPECT_THAT(policy.error().message, testing::EndsWith("; text needs quotes: \"observe\""));
+    }
+    const auto twice = parse_policy("[control]\n[control]\n", "sluice.toml");
+    ASSERT_FALSE(twice);
+    EXPECT_THAT(twice.error().message, testing::Not(testing::HasSubstr("quotes")));
+}
+
+TEST(Refusal, ControlNeedsNoGroup) {
+    EXPECT_TRUE(parse_policy("[control]\n", "sluice.toml"));
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -81,6 +103,12 @@ INSTANTIATE_TEST_SUITE_P(
               "2:15: sources.ipv6_prefix: 129 is out of range; use a whole number from 1 to 128"},
         Wrong{"[sources]\non_table_full = 'drop'",
               "2:17: sources.on_table_full: \"drop\" is unknown; use \"evict\" or \"share\""},
+        Wrong{"[sources]\nallow = ['64.0.0.0/8', '64.0.0.0/7']",
+              "2:24: sources.allow[2]: \"64.0.0.0/7\" is too wide to be allowed by mistake; use /8 "
+              "or longer"},
+        Wrong{"[sources]\nallow = [{ prefix = '::/0', exempt = true }]",
+              "2:10: sources.allow[1]: \"::/0\" is too wide to be allowed by mistake; use /19 or "
+              "longer"},
         Wrong{"[sources]\nallow = ['192.0.2.0/33']",
               "2:10: sources.allow[1]: \"192.0.2.0/33\" has a bad prefix length; use a whole "
               "number from 0 to 32 behind the slash"},
@@ -160,6 +188,8 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     Modes, Refusals,
     testing::Values(
+        in_service("modes = { 'per_source.data' = 'off' }\nper_sorce = { data = '1/s' }",
+                   "5:1: service \"login\": per_sorce: unknown key; did you mean \"per_source\"?"),
         in_service("modes = { 'per_source.data' = 'off' }",
                    "4:11: service \"login\": modes.per_source.data: is no rule of this service; "
                    "give the service a limit first"),
@@ -376,6 +406,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Wrong{"[metrics]\nlisten = '::1:9617'",
                           "2:10: metrics.listen: is no address with a port; use "
                           "\"127.0.0.1:9617\""},
+                    Wrong{"[control]\ngroups = ['sluice']",
+                          "2:1: control.groups: unknown key; did you mean \"group\"?"},
                     Wrong{"[control]\ngroup = ''",
                           "2:9: control.group: names no group; use \"sluice\""}));
 
