@@ -4,6 +4,7 @@
 #include <prometheus/exposer.h>
 #include <prometheus/metric_family.h>
 
+#include <algorithm>
 #include <exception>
 #include <utility>
 #include <vector>
@@ -87,6 +88,14 @@ void add_traffic(const Tables& tables, Families& out) {
         &sluice_counter::bytes);
 }
 
+// As `status` has it.
+bool is_dropping(const Tables& tables) {
+    const auto mode = mode_of(tables, WholeGate{});
+    const auto all = attachments(tables);
+    return mode && *mode == Mode::enforce && all &&
+           std::any_of(all->begin(), all->end(), [](const Attachment& a) { return a.acts(); });
+}
+
 void add_housekeeping(Tables& tables, Families& out) {
     const SourceUse use = source_use(tables);
     out.one("sluice_sources_live", "State words that hold somebody back", MetricType::Gauge,
@@ -101,10 +110,15 @@ void add_housekeeping(Tables& tables, Families& out) {
     out.one("sluice_events_lost_total", "Events that found the ring buffer full",
             MetricType::Counter, static_cast<double>(lost));
     if (const auto counts = SourceRules(tables).counts()) {
-        out.begin("sluice_bans", "Banned prefixes: asked for, and found by the packet path",
+        out.begin("sluice_bans",
+                  "Banned prefixes: asked for; dropped at present; beaten by an allow or a "
+                  "protection",
                   MetricType::Gauge);
+        const size_t enforced =
+            is_dropping(tables) ? counts->bans_enforced - counts->bans_overruled : 0;
         out.add({{"state", "wanted"}}, static_cast<double>(counts->bans_wanted));
-        out.add({{"state", "enforced"}}, static_cast<double>(counts->bans_enforced));
+        out.add({{"state", "enforced"}}, static_cast<double>(enforced));
+        out.add({{"state", "overruled"}}, static_cast<double>(counts->bans_overruled));
         out.begin("sluice_table_use_ratio", "How full a table is, 0 to 1", MetricType::Gauge);
         out.add({{"table", "listing"}}, static_cast<double>(counts->listing_used) /
                                             static_cast<double>(counts->listing_capacity));
