@@ -1,15 +1,20 @@
 // sluicectl attach: tables, protected set, policy, program; all or nothing.
+#include <filesystem>
+
 #include "base/quantities.h"
 #include "cli/command_line.h"
 #include "cli/format.h"
 #include "gate/attachment.h"
 #include "gate/switches.h"
 #include "operate/attach_gate.h"
+#include "operate/config_file.h"
 #include "policy/rule_id.h"
 
 namespace sluice::cli {
 
 namespace {
+
+constexpr const char* kUsualConfig = "/etc/sluice/sluice.toml";
 
 struct Options {
     std::string interface;
@@ -53,6 +58,7 @@ Result<Answer> run(const Options& options, const Session& session) {
     const auto report = attach_gate(*attach);
     if (!report)
         return report.error();
+    session.made();
     const auto tables = session.open();
     if (!tables)
         return tables.error();
@@ -72,6 +78,11 @@ Result<Answer> run(const Options& options, const Session& session) {
         {"memory_bytes", report->table_bytes},
         {"confirm_within_s", seconds(attach->confirm)}};
     answer.warnings.insert(answer.warnings.end(), report->warnings.begin(), report->warnings.end());
+    std::error_code ignored;
+    if (report->policy_source == watching_config().source &&
+        std::filesystem::exists(kUsualConfig, ignored))
+        answer.warnings.push_back("no limits: " + std::string(kUsualConfig) +
+                                  " was not read; add --config " + kUsualConfig);
     return answer;
 }
 

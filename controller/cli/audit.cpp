@@ -39,7 +39,7 @@ void show(const Json& data, Screen& screen) {
             who += " from " + from;
         std::string change = text_of(entry["after"]);
         if (const std::string before = text_of(entry["before"]); !before.empty())
-            change = before + " to " + change;
+            change = before + " → " + change;
         rows.push_back({{text_of(entry["time"]).substr(0, 19)},
                         {who},
                         {text_of(entry["action"])},

@@ -36,8 +36,8 @@ Status note_spared(SourceRules& rules, const Prefix& prefix,
     return {};
 }
 
-// The deadline of this list's ban of exactly this prefix.
-Result<std::optional<uint64_t>> standing_until(SourceRules& rules, const Prefix& prefix,
+// This list's ban of exactly this prefix.
+Result<std::optional<ListedRule>> standing_ban(SourceRules& rules, const Prefix& prefix,
                                                const std::string& source) {
     const auto found = rules.lookup(prefix.address());
     if (!found)
@@ -45,24 +45,20 @@ Result<std::optional<uint64_t>> standing_until(SourceRules& rules, const Prefix&
     for (const SourceMatch& match : found->matches)
         for (const ListedRule& rule : match.listed)
             if (rule.kind == RuleKind::ban && rule.prefix == prefix && rule.list == source)
-                return std::optional(rule.until_ns);
-    return std::optional<uint64_t>();
+                return std::optional(rule);
+    return std::optional<ListedRule>();
 }
 
-Result<RuleOutcome> rehearse(SourceRules& rules, const Prefix& prefix, const BanRequest& request,
-                             uint64_t now_ns) {
-    const auto until = deadline_after(now_ns, request.ttl);
+Result<RuleOutcome> rehearse(const std::optional<ListedRule>& standing, Ttl ttl, uint64_t now_ns) {
+    const auto until = deadline_after(now_ns, ttl);
     if (!until)
         return until.error();
-    const auto standing = standing_until(rules, prefix, request.list);
-    if (!standing)
-        return standing.error();
     RuleOutcome outcome;
-    outcome.added = !*standing;
+    outcome.added = !standing;
     outcome.until_ns = *until;
-    if (*standing && **standing > *until) {
+    if (standing && standing->until_ns > *until) {
         outcome.kept_longer = true;
-        outcome.until_ns = **standing;
+        outcome.until_ns = standing->until_ns;
     }
     return outcome;
 }
@@ -104,9 +100,14 @@ Result<Answer> ban(const BanOptions& options, const Session& session) {
         if (const Status allowed = check_ban(rules, asked, options.force, guarded); !allowed)
             return allowed.error();
 
+    const auto standing = standing_ban(rules, prefix, options.source);
+    if (!standing)
+        return standing.error();
+    // Who only makes it last longer need not repeat why.
+    const bool keeps_reason = options.reason.empty() && *standing;
     const BanRequest request{.ttl = *ttl,
                              .list = options.source,
-                             .reason = options.reason,
+                             .reason = keeps_reason ? (*standing)->reason : options.reason,
                              .actor = who.to_string(),
                              .forced = options.force};
     const uint64_t now_ns = gate_now_ns(tables);
@@ -115,9 +116,10 @@ Result<Answer> ban(const BanOptions& options, const Session& session) {
             {"ban", prefix.to_string(), "", options.source + " for " + options.ttl, options.reason},
             answer.warnings);
     const auto outcome =
-        options.dry_run ? rehearse(rules, prefix, request, now_ns) : rules.ban(prefix, request);
+        options.dry_run ? rehearse(*standing, *ttl, now_ns) : rules.ban(prefix, request);
     if (!outcome)
         return outcome.error();
+    session.made();
     const auto enforced = is_enforced(tables, answer.warnings);
     if (!enforced)
         return enforced.error();
@@ -150,11 +152,21 @@ void show_ban(const Json& data, Screen& screen) {
     screen.line(line + '.');
 }
 
+// Whom one does not want to see banned for longer is allowed.
+constexpr std::chrono::hours kLongestGrace{7 * 24};
+
 struct UnbanOptions {
     std::string prefix;
     std::optional<std::string> source;
+    std::optional<std::string> grace;
     bool ignore_missing = false;
 };
+
+std::string what_is_left(const std::optional<std::string>& source,
+                         std::optional<std::chrono::nanoseconds> grace) {
+    return "not banned" + (source ? " by " + *source : std::string()) +
+           (grace ? ", nor to be for " + format_span(*grace) : std::string());
+}
 
 Result<Answer> unban(const UnbanOptions& options, const Session& session) {
     Answer answer;
@@ -164,29 +176,42 @@ Result<Answer> unban(const UnbanOptions& options, const Session& session) {
     if (options.source)
         if (const Status source = check_source(*options.source); !source)
             return source.error();
+    const auto grace = parse_optional_time("--grace", options.grace, kLongestGrace);
+    if (!grace)
+        return grace.error();
     auto gate = session.open_to_write();
     if (!gate)
         return gate.error();
     const Prefix& prefix = argument->prefix;
-    session.record({"unban", prefix.to_string(), options.source.value_or("all lists"), "", ""},
+    session.record({"unban", prefix.to_string(), "", what_is_left(options.source, *grace), ""},
                    answer.warnings);
-    const auto outcome =
-        SourceRules(gate->tables)
-            .unban(prefix, options.source ? std::optional<std::string_view>(*options.source)
-                                          : std::nullopt);
+    SourceRules rules(gate->tables);
+    const auto outcome = rules.unban(
+        prefix, options.source ? std::optional<std::string_view>(*options.source) : std::nullopt);
     const bool missing = !outcome && outcome.error().code == ErrorCode::not_found;
     if (!outcome && !(missing && options.ignore_missing))
         return outcome.error();
+    if (missing && !*grace)
+        session.refused(outcome.error());
+    session.made();
+    if (*grace)
+        if (const auto kept = rules.protect(prefix, {.ttl = **grace,
+                                                     .list = std::string(kGrace),
+                                                     .reason = "grace after an unban",
+                                                     .actor = session.who.to_string()});
+            !kept)
+            return kept.error().with_context("unbanned, but without its grace");
     const RemovalOutcome done = missing ? RemovalOutcome{} : *outcome;
     if (done.still_under)
         answer.warnings.push_back("still banned, by " + done.still_under->to_string());
     if (done.by_hand)
         answer.warnings.push_back("still banned by hand: delete it from " + session.pin_dir +
                                   "/bans_manual with bpftool");
-    answer.changed = !missing;
+    answer.changed = !missing || *grace;
     answer.data = {
         {"prefix", prefix.to_string()},
         {"removed", done.removed},
+        {"grace_s", seconds(*grace)},
         {"still_banned_by", done.still_under ? Json(done.still_under->to_string()) : Json()}};
     return answer;
 }
@@ -196,6 +221,9 @@ void show_unban(const Json& data, Screen& screen) {
     const auto prefix = data["prefix"].get<std::string>();
     screen.line(removed == 0 ? "Was not banned: " + prefix + '.'
                              : "Unbanned " + prefix + ": " + plural(removed, "ban") + " removed.");
+    if (!data["grace_s"].is_null())
+        screen.line("No ban hits it for " + format_seconds(data["grace_s"].get<double>()) +
+                    ", except by force.");
 }
 
 }  // namespace
@@ -222,6 +250,8 @@ void add_ban(CommandLine& line) {
     CLI::App* un = line.add("unban", "Take back the bans of a prefix and of all inside it");
     un->add_option("PREFIX", unban_options->prefix, "As it was banned")->required();
     un->add_option("--source", unban_options->source, "Only this list's ban")->type_name("NAME");
+    un->add_option("--grace", unban_options->grace, "No ban hits it for so long, except by force")
+        ->type_name("TIME");
     un->add_flag("--ignore-missing", unban_options->ignore_missing,
                  "Succeed where there is no such ban");
     line.handle(

@@ -30,8 +30,12 @@ struct ImportOptions {
     bool dry_run = false;
 };
 
+constexpr std::string_view kStdin = "-";
+
 // "/var/lib/sluice/drop_v4.json" becomes "drop-v4": what people would call the list.
 std::string name_from(const std::string& path) {
+    if (path == kStdin)
+        return "stdin";
     std::string name = std::filesystem::path(path).stem().string();
     for (char& c : name) {
         c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -60,13 +64,14 @@ Result<ListFile> read_list(const ImportOptions& options) {
     if (!format)
         return make_error(ErrorCode::usage, "--format: " + format.error().message,
                           format.error().hint);
-    return read_list_file(options.file, *format, options.force);
+    return read_list_file(options.file == kStdin ? "/dev/stdin" : options.file, *format,
+                          options.force);
 }
 
 void warn_about(const ListFile& list, std::vector<std::string>& warnings) {
     for (const RefusedLine& line : list.refused_lines)
-        warnings.push_back("line " + std::to_string(line.line) + " left out: " + line.why + ": " +
-                           line.text);
+        warnings.push_back("line " + std::to_string(line.line) + " left out: " + line.why +
+                           (line.why.find(line.text) == std::string::npos ? ": " + line.text : ""));
     if (list.refused > list.refused_lines.size())
         warnings.push_back(plural(list.refused - list.refused_lines.size(), "more line") +
                            " left out");
@@ -102,8 +107,11 @@ Result<Answer> import(const ImportOptions& options, const Session& session) {
     if (!gate)
         return gate.error();
     std::vector<RuleEntry> entries;
-    for (const Prefix& prefix : list->prefixes)
-        entries.push_back({.prefix = prefix, .ttl = *ttl});
+    for (const Prefix& prefix : list->prefixes) {
+        const auto own = list->lasting.find(prefix);
+        entries.push_back(
+            {.prefix = prefix, .ttl = own != list->lasting.end() ? Ttl(own->second) : *ttl});
+    }
     const Operator& who = session.who;
     SourceRules rules(gate->tables);
     if (!options.dry_run)
@@ -113,13 +121,15 @@ Result<Answer> import(const ImportOptions& options, const Session& session) {
     if (!options.dry_run)
         session.record({"bans import", source, "", plural(entries.size(), "entry"), options.file},
                        answer.warnings);
-    const auto outcome = rules.import(source, entries,
-                                      {.reason = "imported from " + options.file,
-                                       .actor = who.to_string(),
-                                       .forced = options.force,
-                                       .rehearse = options.dry_run});
+    const auto outcome = rules.import(
+        source, entries,
+        {.reason = "imported from " + (options.file == kStdin ? "stdin" : options.file),
+         .actor = who.to_string(),
+         .forced = options.force,
+         .rehearse = options.dry_run});
     if (!outcome)
         return outcome.error();
+    session.made();
     answer.changed = !options.dry_run;
     warn_about(*list, answer.warnings);
     warn_about(*outcome, answer.warnings);
@@ -130,7 +140,7 @@ Result<Answer> import(const ImportOptions& options, const Session& session) {
         return enforced.error();
     answer.data = {
         {"source", source},
-        {"read", list->prefixes.size()},
+        {"read", list->prefixes.size() + list->refused},
         {"added", outcome->added},
         {"changed", outcome->changed},
         {"unchanged", outcome->unchanged},
@@ -203,11 +213,13 @@ void add_bans(CommandLine& line) {
 
     auto import_options = std::make_shared<ImportOptions>();
     CLI::App* importing = line.add("import", "Ban all that a file lists", app);
-    importing->add_option("FILE", import_options->file, "A block list")->required();
+    importing->add_option("FILE", import_options->file, "A block list; - for stdin")->required();
     importing->add_option("--format", import_options->format, "auto, plain, spamhaus or firehol")
         ->type_name("FORMAT")
         ->capture_default_str();
-    importing->add_option("--ttl", import_options->ttl, "How long, or permanent")
+    importing
+        ->add_option("--ttl", import_options->ttl,
+                     "How long, or permanent, where the file does not say")
         ->type_name("TIME")
         ->capture_default_str();
     importing->add_option("--source", import_options->source, "The list; default: the file's name")

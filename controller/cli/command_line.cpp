@@ -12,6 +12,7 @@ namespace sluice::cli {
 namespace {
 
 constexpr std::string_view kProgram = "sluicectl";
+constexpr const char* kEverywhere = "Options of all commands";
 
 // "sluicectl bans import"
 std::string path_of(const CLI::App* app) {
@@ -91,34 +92,43 @@ CommandLine::CommandLine()
 void CommandLine::add_globals(CLI::App* app) {
     for (CLI::App* below : app->get_subcommands({}))
         add_globals(below);
-    constexpr const char* kGroup = "Options of all commands";
-    app->set_help_flag("-h,--help", "Show this help")->group(kGroup);
-    app->add_flag("--json", globals_.json, "One JSON object on stdout")->group(kGroup);
+    app->set_help_flag("-h,--help", "Show this help")->group(kEverywhere);
+    app->add_flag("--json", globals_.json, "One JSON object on stdout")->group(kEverywhere);
     app->add_option("--pin-dir", globals_.pin_dir, "Where the gate is pinned")
         ->type_name("DIR")
         ->capture_default_str()
-        ->group(kGroup);
+        ->group(kEverywhere);
     app->add_option("--socket", globals_.socket, "Where the daemon listens")
         ->type_name("PATH")
         ->capture_default_str()
-        ->group(kGroup);
+        ->group(kEverywhere);
     app->add_option("--state-dir", globals_.state_dir, "Where changes are recorded")
         ->type_name("DIR")
         ->capture_default_str()
-        ->group(kGroup);
+        ->group(kEverywhere);
     app->add_option("--color", globals_.color, "auto, always or never")
         ->check(CLI::IsMember({"auto", "always", "never"}))
         ->type_name("WHEN")
         ->capture_default_str()
-        ->group(kGroup);
+        ->group(kEverywhere);
     app->add_option("--timeout", globals_.timeout, "How long to wait for another writer")
         ->type_name("TIME")
         ->capture_default_str()
-        ->group(kGroup);
+        ->group(kEverywhere);
 }
 
 CLI::App* CommandLine::add(const std::string& name, const std::string& summary, CLI::App* parent) {
     return (parent == nullptr ? root_.get() : parent)->add_subcommand(name, summary);
+}
+
+void CommandLine::handle(const CLI::App* command, Run run, Show show) {
+    handlers_[command] = {[run = std::move(run)](const Session& session) {
+                              auto answer = run(session);
+                              if (!answer)
+                                  session.refused(answer.error());
+                              return answer;
+                          },
+                          show};
 }
 
 Error CommandLine::explain_leftover(const CLI::App* command, const std::string& word) const {
@@ -141,6 +151,8 @@ Error CommandLine::explain_leftover(const CLI::App* command, const std::string& 
 
 Result<CommandLine::Choice> CommandLine::parse(int count, const char* const* arguments) {
     add_globals(root_.get());
+    // Last, so that --json is known when it is found.
+    root_->set_version_flag("--version")->description("As `sluicectl version`")->group(kEverywhere);
     // The library would take the next word instead, which may be the command.
     for (int i = 1; i < count; ++i) {
         const std::string_view word = arguments[i];
@@ -159,6 +171,9 @@ Result<CommandLine::Choice> CommandLine::parse(int count, const char* const* arg
                       command->get_parent() == nullptr
                           ? command->help()
                           : command->help(path_of(command->get_parent()))};
+    } catch (const CLI::CallForVersion&) {
+        const CLI::App* version = root_->get_subcommand("version");
+        return Choice{&handlers_.at(version), "version", {}};
     } catch (const CLI::ParseError& error) {
         const CLI::App* command = innermost(root_.get());
         // What was not understood says more than what was missed because of it.

@@ -29,7 +29,7 @@ class CommandLine {
 
     // A command, or one below another one.
     CLI::App* add(const std::string& name, const std::string& summary, CLI::App* parent = nullptr);
-    void handle(const CLI::App* command, Run run, Show show) { handlers_[command] = {run, show}; }
+    void handle(const CLI::App* command, Run run, Show show);
 
     struct Choice {
         const Handler* handler = nullptr;

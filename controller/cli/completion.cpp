@@ -8,6 +8,23 @@ namespace {
 // "bans import" → what may follow: its commands and options.
 using Words = std::map<std::string, std::vector<std::string>>;
 
+struct Values {
+    std::string_view of;  // a command that takes one, or an option
+    std::vector<std::string> words;
+};
+
+const std::vector<Values>& known_values() {
+    static const std::vector<Values> all = {
+        {"mode", {"observe", "enforce", "off", "policy"}},
+        {"completion", {"bash", "zsh", "fish"}},
+        {"--xdp-mode", {"auto", "native", "generic"}},
+        {"--by", {"dropped", "passed", "connections"}},
+        {"--color", {"auto", "always", "never"}},
+        {"--format", {"auto", "plain", "spamhaus", "firehol"}},
+    };
+    return all;
+}
+
 void collect(const CLI::App* app, const std::string& path, Words& words) {
     auto& own = words[path];
     for (const CLI::App* below : app->get_subcommands({})) {
@@ -17,6 +34,9 @@ void collect(const CLI::App* app, const std::string& path, Words& words) {
     for (const CLI::Option* option : app->get_options())
         for (const std::string& name : option->get_lnames())
             own.push_back("--" + name);
+    for (const Values& values : known_values())
+        if (values.of == path)
+            own.insert(own.end(), values.words.begin(), values.words.end());
 }
 
 std::string joined(const std::vector<std::string>& words) {
@@ -45,9 +65,16 @@ std::string for_bash(const Words& words, bool zsh) {
     text += "    *) words=\"" + joined(words.at("")) +
             "\" ;;\n"
             "    esac\n"
-            "    COMPREPLY=($(compgen -W \"$words\" -- \"${COMP_WORDS[COMP_CWORD]}\"))\n"
-            "}\n"
-            "complete -o default -F _sluicectl sluicectl\n";
+            "    case ${COMP_WORDS[COMP_CWORD - 1]} in\n";
+    for (const Values& values : known_values())
+        if (values.of.starts_with("--"))
+            text +=
+                "    " + std::string(values.of) + ") words=\"" + joined(values.words) + "\" ;;\n";
+    text +=
+        "    esac\n"
+        "    COMPREPLY=($(compgen -W \"$words\" -- \"${COMP_WORDS[COMP_CWORD]}\"))\n"
+        "}\n"
+        "complete -o default -F _sluicectl sluicectl\n";
     return text;
 }
 

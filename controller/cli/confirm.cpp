@@ -12,6 +12,17 @@ namespace sluice::cli {
 
 namespace {
 
+// "all" by its names.
+std::string what_waits(const Tables& tables, const std::string& id) {
+    if (id != "all")
+        return id;
+    std::string names;
+    for (const SwitchEntry& entry : list_switches(tables))
+        if (entry.waits_for_confirmation)
+            names += (names.empty() ? "" : ", ") + entry.id;
+    return names.empty() ? id : names;
+}
+
 Result<Answer> run(const std::string& id, const Session& session) {
     auto gate = session.open_to_write();
     if (!gate)
@@ -22,10 +33,11 @@ Result<Answer> run(const std::string& id, const Session& session) {
     if (const Status guarded = refresh_protection(tables, rules, who); !guarded)
         return guarded.error();
     Answer answer;
-    session.record({"confirm", id, "", "", ""}, answer.warnings);
+    session.record({"confirm", what_waits(tables, id), "", "to stay", ""}, answer.warnings);
     const auto confirmed = confirm_switches(tables, id);
     if (!confirmed)
         return confirmed.error();
+    session.made();
     // Its allows held for the time of the confirmation only.
     if (std::find(confirmed->begin(), confirmed->end(), "policy") != confirmed->end()) {
         const auto policy = current_policy(tables);

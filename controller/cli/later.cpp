@@ -7,7 +7,7 @@ namespace sluice::cli {
 
 namespace {
 
-constexpr std::array<std::string_view, 4> kOptions = {"--fleet", "--l7", "--grace", "--at"};
+constexpr std::array<std::string_view, 3> kOptions = {"--fleet", "--l7", "--at"};
 constexpr std::array<std::string_view, 16> kCommands = {
     "budget",        "sync",           "risk",           "drill",           "tune",
     "doctor",        "replay",         "learn",          "report",          "policy diff",

@@ -1,4 +1,6 @@
 // sluicectl: parse, run, print; errors become exit codes here and nowhere else.
+#include <unistd.h>
+
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -74,6 +76,14 @@ bool asks_for_json(int count, const char* const* arguments) {
     return false;
 }
 
+// Root is not the only one who may: the daemon serves a group as well.
+Error with_other_ways(Error error, const std::string& command) {
+    if (error.code == ErrorCode::not_permitted && ::geteuid() != 0 && !is_for_oneself(command))
+        error.hint += std::string(error.hint.empty() ? "" : "; ") +
+                      "or join the group that [control] names, and ask the daemon";
+    return error;
+}
+
 int run(int count, const char* const* arguments) {
     CommandLine line;
     add_all_commands(line);
@@ -89,7 +99,7 @@ int run(int count, const char* const* arguments) {
     const auto done = through_daemon(choice->command, count, arguments, *session);
     const auto answer = done ? *done : choice->handler->run(*session);
     if (!answer)
-        return print_error(answer.error(), globals.json);
+        return print_error(with_other_ways(answer.error(), choice->command), globals.json);
     return print_answer(*answer, choice->handler->show, globals);
 }
 

@@ -77,7 +77,7 @@ Result<Answer> run(const Options& options, const Session& session) {
     if (!gate)
         return gate.error();
     auto answer = change_mode(session, gate->tables, target_of(options), *wanted, *timing,
-                              {.dry_run = options.dry_run});
+                              {.command = "mode", .dry_run = options.dry_run});
     if (answer)
         answer->data["would_drop"] = would_drop(gate->tables, options);
     return answer;

@@ -127,12 +127,14 @@ Result<Answer> apply(const std::string& path, const std::optional<std::string>& 
     const uint64_t before = current_policy_version(tables);
     const auto overrides_before = overrides(tables);
     Answer answer;
-    session.record({"policy apply", config->source, "version " + std::to_string(before),
-                    within->has_value() ? "to be confirmed" : "in force", ""},
-                   answer.warnings);
+    session.record(
+        {"policy apply", config->source, "version " + std::to_string(before),
+         *within ? "a new one, to be confirmed within " + format_span(**within) : "a new one", ""},
+        answer.warnings);
     const auto version = apply_policy(tables, *config, *within, who);
     if (!version)
         return version.error();
+    session.made();
     answer.changed = true;
     answer.data = {{"version", *version},
                    {"before", before},

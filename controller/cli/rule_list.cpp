@@ -72,7 +72,7 @@ void show_rules(const Json& data, Screen& screen) {
                          : rule["exempt"] ? "exempt"
                                           : ""},
                         {rule["reason"].get<std::string>()}});
-    screen.table({{"PREFIX"}, {"SOURCE"}, {"ENDS"}, {"SINCE"}, {"BY"}, {""}, {"REASON"}}, rows);
+    screen.table({{"PREFIX"}, {"SOURCE"}, {"ENDS"}, {"SINCE"}, {"BY"}, {"NOTE"}, {"REASON"}}, rows);
     const auto total = data["total"].get<uint64_t>();
     if (total > list.size())
         screen.line("… and " + format_count(total - list.size()) + " more: --limit 0 shows all");

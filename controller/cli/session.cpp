@@ -44,6 +44,15 @@ void Session::record(const AuditEntry& entry, std::vector<std::string>& warnings
     if (!entry.after.empty())
         change += ": " + entry.after;
     log_change(who, change, entry.reason);
+    recorded_ = entry;
+}
+
+void Session::refused(const Error& error) const {
+    if (!recorded_)
+        return;
+    std::vector<std::string> ignored;  // nothing was changed that the log could lack
+    record({recorded_->action, recorded_->target, "", "refused: " + error.message, ""}, ignored);
+    recorded_.reset();
 }
 
 void Session::progress(std::string_view text) const {

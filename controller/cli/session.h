@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,8 +47,15 @@ struct Session {
     // Into the audit log, before it is done. A disk that cannot take it does not stop an operator
     // in an incident, but he is told.
     void record(const AuditEntry& entry, std::vector<std::string>& warnings) const;
+    // It took effect: no later failure takes it back.
+    void made() const { recorded_.reset(); }
+    // It did not: the log says that as well.
+    void refused(const Error& error) const;
     // Something that people should know before the command is done.
     void progress(std::string_view text) const;
+
+  private:
+    mutable std::optional<AuditEntry> recorded_;  // and nobody knows yet what came of it
 };
 
 }  // namespace sluice::cli

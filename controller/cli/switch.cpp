@@ -36,7 +36,7 @@ Result<Answer> change(const std::string& verb, const Options& options, const Ses
     if (!gate)
         return gate.error();
     return change_mode(session, gate->tables, *target, *wanted, *timing,
-                       {.reason = options.reason});
+                       {.command = "switch " + verb, .reason = options.reason});
 }
 
 Result<Answer> list(const Session& session) {
@@ -68,7 +68,7 @@ void show_list(const Json& data, Screen& screen) {
              {entry["after"].is_null() ? "" : entry["after"].get<std::string>()},
              {entry["left_s"].is_null() ? "" : format_expiry(entry["left_s"])},
              {entry["waits_for_confirmation"] ? "to be confirmed" : "", Style::careful}});
-    screen.table({{"SWITCH"}, {"NOW"}, {"THEN"}, {"WHEN"}, {""}}, rows);
+    screen.table({{"SWITCH"}, {"NOW"}, {"THEN"}, {"WHEN"}, {"NOTE"}}, rows);
 }
 
 struct Verb {

@@ -18,6 +18,16 @@ std::optional<SwitchEntry> standing(const Tables& tables, const SwitchTarget& ta
     return std::nullopt;
 }
 
+// "observe for 30 min, to be confirmed within 1 min"
+std::string in_words(std::optional<Mode> wanted, const SwitchTiming& timing) {
+    std::string text = wanted ? std::string(mode_name(*wanted)) : "as the policy says";
+    if (timing.lasts)
+        text += " for " + format_span(*timing.lasts);
+    if (timing.confirm)
+        text += ", to be confirmed within " + format_span(*timing.confirm);
+    return text;
+}
+
 // What the switch says once an override is gone.
 Result<Mode> mode_of_policy(const Tables& tables, const SwitchTarget& target) {
     const auto entry = standing(tables, target);
@@ -75,13 +85,14 @@ Result<Answer> change_mode(const Session& session, Tables& tables, const SwitchT
     if (options.dry_run)
         now = wanted ? Result<Mode>(*wanted) : mode_of_policy(tables, target);
     else if (before)
-        session.record({"mode", format_switch_target(target), std::string(mode_name(*before)),
-                        wanted ? std::string(mode_name(*wanted)) : "the policy's", options.reason},
+        session.record({std::string(options.command), format_switch_target(target),
+                        std::string(mode_name(*before)), in_words(wanted, timing), options.reason},
                        answer.warnings);
     if (!options.dry_run && before)
         before = wanted ? set_mode(tables, target, *wanted, timing) : clear_mode(tables, target);
     if (!before)
         return before.error();
+    session.made();
     if (!options.dry_run)
         now = mode_of(tables, target);
     if (!now)

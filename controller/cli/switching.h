@@ -26,6 +26,7 @@ Result<SwitchTiming> read_timing(const TimingOptions& options);
 Result<std::optional<Mode>> read_wanted(std::string_view text, std::string_view back_word);
 
 struct ChangeOptions {
+    std::string_view command;  // for the audit log
     bool dry_run = false;
     std::string reason{};
 };

@@ -63,14 +63,16 @@ Result<Question> read(const Options& options) {
         if (!protocol)
             return protocol.error();
         question.protocol = *protocol;
+    } else if (options.port) {
+        question.protocol = IPPROTO_TCP;
     }
     const bool has_ports = question.protocol == IPPROTO_TCP || question.protocol == IPPROTO_UDP;
     if (options.port && !has_ports)
         return usage("--port needs --proto tcp or --proto udp");
     if (has_ports && !options.port)
         return usage("--proto " + *options.protocol + " needs a --port");
-    if (options.destination && !options.protocol)
-        return usage("--destination needs --proto");
+    if (options.destination && !question.protocol)
+        return usage("--destination needs --proto or --port");
     question.port = options.port;
     if (options.destination) {
         const auto destination = parse_address(*options.destination);
@@ -174,7 +176,9 @@ void add_why(CommandLine& line) {
     app->add_option("--service", options->service, "Where to: a service")->type_name("NAME");
     app->add_option("--proto", options->protocol, "Or: tcp, udp, icmp, icmp6, a number")
         ->type_name("PROTOCOL");
-    app->add_option("--port", options->port, "With tcp and udp: the port here")->type_name("PORT");
+    app->add_option("--port", options->port,
+                    "The port here, of tcp where no --proto says otherwise")
+        ->type_name("PORT");
     app->add_option("--destination", options->destination, "The address here")
         ->type_name("ADDRESS");
     line.handle(

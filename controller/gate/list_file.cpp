@@ -94,6 +94,17 @@ class ListReader {
             list_.refused_lines.push_back({line, in_quotes(written), std::move(why)});
     }
 
+    // For what was taken last; of several times the longest holds, and no time is for good.
+    void lasts(const Prefix& prefix, std::optional<std::chrono::nanoseconds> time, bool is_new) {
+        if (!time)
+            list_.lasting.erase(prefix);
+        else if (is_new)
+            list_.lasting.emplace(prefix, *time);
+        else if (const auto found = list_.lasting.find(prefix); found != list_.lasting.end())
+            found->second = std::max(found->second, *time);
+    }
+    [[nodiscard]] bool has(const Prefix& prefix) const { return seen_.contains(prefix); }
+
     Result<ListFile> finish() && {
         const size_t taken = list_.prefixes.size() + list_.duplicates;
         if (taken == 0 && list_.refused == 0)
@@ -183,6 +194,34 @@ Status read_json_line(ListReader& reader, JsonState& state, size_t line, std::st
     return {};
 }
 
+// The bans in what `sluicectl --json bans` printed, where the text is that.
+const Json* own_bans(const Json& json) {
+    if (!json.is_object() || !json.contains("data") || !json["data"].is_object())
+        return nullptr;
+    const auto bans = json["data"].find("bans");
+    return bans != json["data"].end() && bans->is_array() ? &*bans : nullptr;
+}
+
+void read_own_ban(ListReader& reader, const Json& ban) {
+    const auto written = ban.dump(-1, ' ', false, Json::error_handler_t::replace);
+    const auto text = ban.is_object() ? ban.find("prefix") : ban.end();
+    if (!ban.is_object() || text == ban.end() || !text->is_string())
+        return reader.refuse(1, written, "has no prefix");
+    const auto prefix = Prefix::parse(text->get_ref<const std::string&>());
+    if (!prefix)
+        return reader.refuse(1, written, prefix.error().message);
+    const auto ends = ban.find("expires_in_s");
+    std::optional<std::chrono::nanoseconds> time;
+    if (ends != ban.end() && ends->is_number())
+        time = std::chrono::duration_cast<std::chrono::nanoseconds>(
+            std::chrono::duration<double>(ends->get<double>()));
+    if (time && time->count() <= 0)
+        return;
+    const bool is_new = !reader.has(*prefix);
+    reader.take(1, written, *prefix, false);
+    reader.lasts(*prefix, time, is_new);
+}
+
 }  // namespace
 
 Result<ListFormat> parse_list_format(std::string_view text) {
@@ -207,6 +246,14 @@ Result<ListFile> parse_list(std::string_view text, ListFormat format, bool force
         text.remove_prefix(kByteOrderMark.size());
 
     ListReader reader(forced);
+    if (format == ListFormat::automatic && text.starts_with("{\"ok\"")) {
+        const auto printed = Json::parse(text, nullptr, false);
+        if (const Json* bans = own_bans(printed)) {
+            for (const Json& ban : *bans)
+                read_own_ban(reader, ban);
+            return std::move(reader).finish();
+        }
+    }
     JsonState json;
     std::optional<bool> is_json;
     size_t line = 0;

@@ -1,7 +1,10 @@
-// Block lists as files: plain text, FireHOL netsets, Spamhaus text and JSON lines.
+// Block lists as files: plain text, FireHOL netsets, Spamhaus text and JSON lines, and what
+// `sluicectl --json bans` printed.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,7 +30,8 @@ struct RefusedLine {
 };
 
 struct ListFile {
-    std::vector<Prefix> prefixes;  // distinct, in the file's order
+    std::vector<Prefix> prefixes;                        // distinct, in the file's order
+    std::map<Prefix, std::chrono::nanoseconds> lasting;  // of those that the file gives a time
     size_t duplicates = 0;
     size_t host_bits_cleared = 0;
     size_t reserved = 0;  // private, loopback, multicast and the like: taken, but worth a look

@@ -74,6 +74,17 @@ void describe_ban(const SourceLookup& found, uint64_t now_ns, Why& why) {
     why.expires_in = left_until(until, now_ns);
 }
 
+// " (a gateway, grace after an unban)"
+std::string protectors(const SourceLookup& found) {
+    std::string text;
+    if (found.deciding)
+        for (const ListedRule& rule : found.deciding->listed)
+            if (rule.kind == RuleKind::protect)
+                text +=
+                    (text.empty() ? "" : ", ") + (rule.reason.empty() ? rule.list : rule.reason);
+    return text.empty() ? text : " (" + text + ')';
+}
+
 void note_standing(const SourceLookup& found, Why& why) {
     const std::string prefix = found.deciding ? found.deciding->prefix.to_string() : "it";
     if (found.standing == SourceStanding::allowed)
@@ -81,7 +92,8 @@ void note_standing(const SourceLookup& found, Why& why) {
     else if (found.standing == SourceStanding::exempt)
         why.notes.push_back(prefix + " is exempt from limits and budgets");
     else if (found.standing == SourceStanding::guarded)
-        why.notes.push_back(prefix + " is protected: it cannot be banned, limits still hold");
+        why.notes.push_back(prefix + " is protected" + protectors(found) +
+                            ": it cannot be banned, limits still hold");
 }
 
 // --- which services ----------------------------------------------------------------------------

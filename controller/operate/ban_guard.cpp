@@ -21,17 +21,26 @@ std::string reason_of(const ListedRule& rule) {
 std::string reasons(const SourceMatch& match) {
     std::string text;
     for (const ListedRule& rule : match.listed)
-        text += (text.empty() ? "" : ", ") + reason_of(rule);
+        if (rule.kind == RuleKind::protect)
+            text += (text.empty() ? "" : ", ") + reason_of(rule);
     return text.empty() ? "a rule without a name" : text;
+}
+
+bool is_grace(const SourceMatch& match) {
+    return std::ranges::all_of(match.listed, [](const ListedRule& rule) {
+        return rule.kind != RuleKind::protect || rule.list == kGrace;
+    });
 }
 
 std::string around(const SourceMatch& match, const Prefix& prefix) {
     return match.prefix == prefix ? "" : " by " + match.prefix.to_string();
 }
 
-Error is_protected(const Prefix& prefix, const std::string& by, std::string_view why) {
+Error is_protected(const Prefix& prefix, const std::string& by, std::string_view why,
+                   bool by_grace = false) {
     return failed(prefix.to_string() + " is protected" + by + ": " + std::string(why),
-                  "to insist: --force, which can cut this host or you off");
+                  by_grace ? "wait until that is over; or insist: --force"
+                           : "to insist: --force, which can cut this host or you off");
 }
 
 }  // namespace
@@ -52,7 +61,7 @@ Status check_ban(SourceRules& rules, const Prefix& prefix, bool forced,
                           (prefix.family() == Family::ipv4 ? "/8" : "/19"),
                       "to insist: --force");
     if (const SourceMatch* guard = covering(*found, prefix, SLUICE_RULE_PROTECTED))
-        return is_protected(prefix, around(*guard, prefix), reasons(*guard));
+        return is_protected(prefix, around(*guard, prefix), reasons(*guard), is_grace(*guard));
     for (const ProtectedSource& source : guarded)
         if (Prefix::host(source.address).contains(prefix))
             return is_protected(prefix, "", source.reason);

@@ -15,7 +15,8 @@ namespace sluice {
 
 namespace {
 
-constexpr std::array kReserved = {kPolicyList, kOwnAddresses, kGateways, kResolvers, kSshPeers};
+constexpr std::array kReserved = {kPolicyList, kOwnAddresses, kGateways,
+                                  kResolvers,  kSshPeers,     kGrace};
 constexpr std::chrono::hours kSession(24);  // renewed by every change
 
 Result<std::vector<IpAddress>> gateways() {

@@ -15,6 +15,7 @@ constexpr std::string_view kOwnAddresses = "own-addresses";
 constexpr std::string_view kGateways = "gateways";
 constexpr std::string_view kResolvers = "resolvers";
 constexpr std::string_view kSshPeers = "ssh-peers";
+constexpr std::string_view kGrace = "grace";  // unbanned a moment ago
 
 // Lists that sluicectl keeps by itself; nobody else may write to them.
 bool is_reserved_list(std::string_view list);

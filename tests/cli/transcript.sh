@@ -26,7 +26,7 @@ mask() {
         -e 's/[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z/<time>/g' \
         -e 's/"program_id":[0-9]+/"program_id":N/g' \
         -e 's/"memory_bytes":[0-9]+/"memory_bytes":N/g' \
-        -e 's/"id":[0-9]+/"id":N/g' \
+        -e 's/"(id|time_ns)":[0-9]+/"\1":N/g' \
         -e 's/"(pass_[a-z_]+)":[0-9]+/"\1":N/g' \
         -e '/^pass_[a-z_]+ +[0-9,]+ /d' \
         -e '/^(Banned|Would ban|Allowed)/!s/\bin [0-9]+ (d|h|min|s)( [0-9]+ (h|min|s))?\b/in SPAN/g' \
