@@ -1,9 +1,12 @@
 #include "gate_under_test.h"
 
 #include <bpf/bpf.h>
+#include <bpf/libbpf.h>
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
+#include <memory>
 #include <ostream>
 #include <span>
 #include <utility>
@@ -11,6 +14,7 @@
 #include "gate/policy_store.h"
 #include "gate/publish.h"
 #include "gate/switch_word.h"
+#include "gate/table_list.h"
 #include "policy/parse.h"
 
 namespace sluice {
@@ -70,30 +74,132 @@ TableSizes GateUnderTest::usual_sizes() {
     return sizes;
 }
 
+namespace {
+
+// --- emptied tables ----------------------------------------------------------------------------
+
+void empty_map(const MapShape& shape, UniqueFd& map) {
+    if (shape.storage == MapStorage::hash) {
+        Bytes key(shape.key_bytes);
+        while (bpf_map_get_next_key(map.get(), nullptr, key.data()) == 0)
+            ASSERT_EQ(bpf_map_delete_elem(map.get(), key.data()), 0) << shape.name;
+    } else if (shape.storage == MapStorage::array) {
+        const Bytes nothing(shape.value_bytes);
+        for (uint32_t index = 0; index < shape.entries; ++index)
+            ASSERT_EQ(bpf_map_update_elem(map.get(), &index, nothing.data(), BPF_ANY), 0)
+                << shape.name;
+    } else {
+        const auto ignore = [](void*, void*, size_t) { return 0; };
+        const std::unique_ptr<ring_buffer, decltype(&ring_buffer__free)> ring(
+            ring_buffer__new(map.get(), ignore, nullptr, nullptr), &ring_buffer__free);
+        ASSERT_TRUE(ring);
+        ASSERT_GE(ring_buffer__consume(ring.get()), 0);
+    }
+}
+
+template <class T>
+void empty_map(const MapShape&, FlatTable<T>& table) {
+    const auto span = table.span();
+    std::memset(static_cast<void*>(span.data()), 0, span.size_bytes());
+}
+
+void empty_all(Tables& tables, const sluice_gate& as_made) {
+    const Status emptied = visit_tables(tables, tables.sizes, [](const MapShape& shape, auto& map) {
+        empty_map(shape, map);
+        return ::testing::Test::HasFatalFailure() ? Status(failed("see above")) : Status{};
+    });
+    ASSERT_TRUE(emptied);
+    tables.settings() = as_made;
+}
+
+bool same(const TableSizes& a, const TableSizes& b) {
+    return std::memcmp(&a, &b, sizeof(a)) == 0;
+}
+
+}  // namespace
+
+// What one test leaves to the next.
+struct GateUnderTest::Kept {
+    uint32_t largest_frame;
+    sluice_gate as_made;
+    std::string pin_dir;
+    Tables tables;
+    Program program;
+    std::optional<Program> general;
+
+    ~Kept() {
+        std::error_code ignored;
+        if (!pin_dir.empty())
+            std::filesystem::remove_all(pin_dir, ignored);
+    }
+};
+
+std::unique_ptr<GateUnderTest::Kept>& GateUnderTest::kept() {
+    static std::unique_ptr<Kept> kept;
+    return kept;
+}
+
 void GateUnderTest::SetUp() {
     GateTest::SetUp();
     if (!IsSkipped())
         start(usual_sizes());
 }
 
-void GateUnderTest::start(const TableSizes& sizes, uint32_t largest_frame) {
+void GateUnderTest::TearDown() {
+    rules_.reset();
+    if (tables_ && program_ && !HasFailure()) {
+        kept().reset();
+        kept().reset(new Kept{largest_frame_, as_made_, std::exchange(pin_dir_, {}),
+                              std::move(*tables_), std::move(*program_), std::move(general_)});
+    }
     program_.reset();
     general_.reset();
+    GateTest::TearDown();
+}
+
+bool GateUnderTest::is_made_for(const TableSizes& sizes, uint32_t largest_frame) const {
+    return tables_ && program_ && same(tables_->sizes, sizes) && largest_frame_ == largest_frame;
+}
+
+void GateUnderTest::start(const TableSizes& sizes, uint32_t largest_frame) {
     goes_general_way_ = false;
     rules_.reset();
-    make_tables(sizes);
+    if (!tables_ && kept() && same(kept()->tables.sizes, sizes) &&
+        kept()->largest_frame == largest_frame) {
+        as_made_ = kept()->as_made;
+        largest_frame_ = largest_frame;
+        pin_dir_ = std::exchange(kept()->pin_dir, {});
+        tables_.emplace(std::move(kept()->tables));
+        program_.emplace(std::move(kept()->program));
+        general_ = std::move(kept()->general);
+        kept().reset();
+    }
+    if (is_made_for(sizes, largest_frame))
+        empty_all(*tables_, as_made_);
+    else
+        make(sizes, largest_frame);
     if (HasFatalFailure())
         return;
     set_clock(kStart);
     rules_.emplace(*tables_);
     tables_->settings().attached[0] = 1;
+    publish(tables_->settings().mode, SwitchWord::by_policy(SLUICE_MODE_ENFORCE).word());
+}
+
+void GateUnderTest::make(const TableSizes& sizes, uint32_t largest_frame) {
+    program_.reset();
+    general_.reset();
+    make_tables(sizes);
+    if (HasFatalFailure())
+        return;
+    as_made_ = tables_->settings();
+    largest_frame_ = largest_frame;
     const auto kernel = probe_kernel();
     ASSERT_TRUE(kernel) << kernel.error().message;
     auto program =
         Program::load(*tables_, *kernel, {.settable_clock = true, .largest_frame = largest_frame});
     ASSERT_TRUE(program) << program.error().message;
     program_.emplace(std::move(*program));
-    publish(tables_->settings().mode, SwitchWord::by_policy(SLUICE_MODE_ENFORCE).word());
 }
 
 void GateUnderTest::go_general_way(bool general) {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <iosfwd>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -61,8 +62,10 @@ class GateUnderTest : public GateTest {
 
     // Tables of the usual size and the program over them, in enforce mode without a policy.
     void SetUp() override;
+    void TearDown() override;
     static TableSizes usual_sizes();
-    // Anew, with other tables or another largest frame.
+    // Anew, with other tables or another largest frame. A program that is loaded already serves
+    // again, over emptied tables: to load it is most of a test's time where a kernel is emulated.
     void start(const TableSizes& sizes, uint32_t largest_frame = 1518);
 
     // From now on plain packets, too, go the general way, or no longer.
@@ -117,6 +120,13 @@ class GateUnderTest : public GateTest {
     [[nodiscard]] std::string service_name(uint32_t id) const;
     uint32_t run(const Bytes& frame, unsigned times);
 
+    struct Kept;
+    static std::unique_ptr<Kept>& kept();
+    void make(const TableSizes& sizes, uint32_t largest_frame);
+    [[nodiscard]] bool is_made_for(const TableSizes& sizes, uint32_t largest_frame) const;
+
+    sluice_gate as_made_{};  // the settings of new tables
+    uint32_t largest_frame_ = 0;
     std::optional<Program> program_;
     std::optional<Program> general_;  // over the same tables, made when first asked for
     bool goes_general_way_ = false;
