@@ -1,4 +1,4 @@
-// One daemon a gate: a lock that only root can take, and that goes with its holder, however he ends.
+// One daemon a gate: a lock that only root can take, and that goes with its holder.
 #pragma once
 
 #include <string>

@@ -42,7 +42,7 @@ mask() {
         -e 's/takes [0-9.]+ [KMGT]iB/takes N/' \
         -e 's/^(tables +)[0-9.]+ [KMGT]iB/\1N/' \
         -e 's/(generic mode: .* has no native XDP).*/\1/' \
-        -e '/SPAN|<time>|ENDS/s/ {2,}/  /g' \
+        -e '/SPAN|<time>|ENDS|^SWITCH/s/ {2,}/  /g' \
         -e '/\(a name server\)/d'
 }
 
