@@ -226,9 +226,23 @@ Status Keeper::attach_to(const std::string& interface) {
     return {};
 }
 
+// A living writer holds the lock, so whoever gets it at once looks at what a dead one left.
+void Keeper::mend_rules() {
+    if (!tables_ || tables_->settings().rules_dirty == 0)
+        return;
+    auto gate = open_gate_to_write(options_.pin_dir, {});
+    if (!gate || gate->tables.settings().rules_dirty == 0)
+        return;
+    if (const Status mended = SourceRules(gate->tables).repair(); mended)
+        log(LogLevel::warning, "a change of bans or allows was cut off; what is listed is in force");
+    else
+        log_error("a change of bans or allows was cut off", mended.error());
+}
+
 void Keeper::tick() {
     look_at_gate();
     bring_back();
+    mend_rules();
     const bool complete = standing_.attached == standing_.wanted;
     if (const Status attached = attach_missing(); !attached && complete)
         log_error("not attached everywhere", attached.error());

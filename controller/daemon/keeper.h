@@ -40,7 +40,7 @@ class Keeper {
 
     // Re-reads the configuration; on an error all stays as it was.
     Status reload();
-    // Once a second: attachments as wanted, expired rules swept, state on disk.
+    // Once a second: attachments as wanted, what a killed writer left mended, state on disk.
     void tick();
     // An operator took the gate off: not put back before somebody attaches it, or another start.
     // Whether this is an interface to keep at all.
@@ -70,6 +70,7 @@ class Keeper {
     void restore(Tables& tables);
     void update_wanted();
     Result<std::set<std::string>> present_interfaces();
+    void mend_rules();
     Status attach_missing();
     Status attach_to(const std::string& interface);
     [[nodiscard]] bool is_unsaved() const;
