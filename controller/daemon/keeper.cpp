@@ -234,7 +234,8 @@ void Keeper::mend_rules() {
     if (!gate || gate->tables.settings().rules_dirty == 0)
         return;
     if (const Status mended = SourceRules(gate->tables).repair(); mended)
-        log(LogLevel::warning, "a change of bans or allows was cut off; what is listed is in force");
+        log(LogLevel::warning,
+            "a change of bans or allows was cut off; what is listed is in force");
     else
         log_error("a change of bans or allows was cut off", mended.error());
 }
