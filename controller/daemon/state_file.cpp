@@ -117,9 +117,25 @@ std::string until_text(uint64_t until_ns) {
     return until_ns == SLUICE_NEVER ? std::string(kForGood) : std::to_string(until_ns);
 }
 
-bool is_kept(RuleKind kind, const std::string& list) {
-    return (kind == RuleKind::ban || kind == RuleKind::allow) && list != kPolicyList &&
-           !is_reserved_list(list);
+constexpr std::array<std::pair<std::string_view, RuleKind>, 3> kWords = {
+    {{"ban", RuleKind::ban}, {"allow", RuleKind::allow}, {"grace", RuleKind::protect}}};
+
+// The word that begins its line; nothing for what the policy or the host itself brings again.
+std::optional<std::string_view> word_of(RuleKind kind, const std::string& list) {
+    const bool grace = kind == RuleKind::protect && list == kGrace;
+    if (!grace && (kind == RuleKind::protect || list == kPolicyList || is_reserved_list(list)))
+        return std::nullopt;
+    for (const auto& [word, known] : kWords)
+        if (known == kind)
+            return word;
+    return std::nullopt;
+}
+
+std::optional<RuleKind> kind_of_word(std::string_view text) {
+    for (const auto& [word, kind] : kWords)
+        if (word == text)
+            return kind;
+    return std::nullopt;
 }
 
 Status write_rules(const Tables& tables, Writer& out) {
@@ -133,7 +149,8 @@ Status write_rules(const Tables& tables, Writer& out) {
     std::map<uint32_t, Note> notes;
     for (const Member& member : *members) {
         const std::string list = listing.list_name(member.key.list);
-        if (!member.live(now) || !is_kept(member.kind(), list))
+        const auto word = word_of(member.kind(), list);
+        if (!member.live(now) || !word)
             continue;
         const auto [note, is_new] = notes.try_emplace(member.entry.note);
         if (is_new)
@@ -143,8 +160,7 @@ Status write_rules(const Tables& tables, Writer& out) {
             flags += 'f';
         if ((member.entry.flags & SLUICE_RULE_EXEMPT) != 0)
             flags += 'e';
-        const bool ban = member.kind() == RuleKind::ban;
-        out.line((ban ? "ban\t" : "allow\t") + member.prefix().to_string() + '\t' +
+        out.line(std::string(*word) + '\t' + member.prefix().to_string() + '\t' +
                  until_text(member.entry.until_ns) + '\t' + std::to_string(member.entry.since_s) +
                  '\t' + flags + '\t' + escaped(list) + '\t' + escaped(note->second.actor) + '\t' +
                  escaped(note->second.reason));
@@ -254,7 +270,8 @@ class Reader {
         const auto fields = fields_of(line);
         if (fields[0] == "switch")
             return take_switch(fields);
-        if (fields[0] != "ban" && fields[0] != "allow")
+        const auto kind = kind_of_word(fields[0]);
+        if (!kind)
             return {};  // of a later version: not ours to understand
         const auto prefix = Prefix::parse(fields[1]);
         const auto since = number_of<uint64_t>(fields[3]);
@@ -265,7 +282,7 @@ class Reader {
             return {};
         KeptRule rule;
         rule.entry.prefix = *prefix;
-        rule.entry.kind = fields[0] == "ban" ? RuleKind::ban : RuleKind::allow;
+        rule.entry.kind = *kind;
         rule.entry.ttl = *left;
         rule.entry.since_s = *since;
         rule.entry.forced = fields[4].find('f') != std::string_view::npos;
