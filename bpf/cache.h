@@ -2,8 +2,8 @@
 /*
  * Drops that hold until the coarse clock moves on. A source that is banned or over its limit is so
  * for the rest of the tick, whatever else it sends to the same port: each CPU keeps such verdicts
- * until then, and a flood of few sources costs one look here in place of all tables. What is kept
- * is exactly what would be decided anew (tests/gate/cache_test.cpp).
+ * until then, and a flood of few sources costs one look here in place of all tables. Changes by
+ * sluicectl and sluiced end it at once; anything else may be a tick late.
  */
 #ifndef SLUICE_BPF_CACHE_H
 #define SLUICE_BPF_CACHE_H
