@@ -227,23 +227,30 @@ Status Keeper::attach_to(const std::string& interface) {
 }
 
 // A living writer holds the lock, so whoever gets it at once looks at what a dead one left.
-void Keeper::mend_rules() {
-    if (!tables_ || tables_->settings().rules_dirty == 0)
+void Keeper::mend() {
+    const auto cut_off = [](const Tables& tables) {
+        return tables.settings().rules_dirty != 0 || tables.settings().lists_ahead != 0;
+    };
+    if (!tables_ || !cut_off(*tables_))
         return;
-    auto gate = open_gate_to_write(options_.pin_dir, {});
-    if (!gate || gate->tables.settings().rules_dirty == 0)
+    const bool policy = tables_->settings().lists_ahead != 0;
+    auto gate = open_gate_to_write(options_.pin_dir, {});  // mends the policy's allows
+    if (!gate || (!policy && !cut_off(gate->tables)))
         return;
-    if (const Status mended = SourceRules(gate->tables).repair(); mended)
+    const Status mended = SourceRules(gate->tables).repair();
+    const std::string what =
+        policy ? "a change of policy was cut off" : "a change of bans or allows was cut off";
+    if (mended && !cut_off(gate->tables))
         log(LogLevel::warning,
-            "a change of bans or allows was cut off; what is listed is in force");
+            what + (policy ? "; the one before is in force" : "; what is listed is in force"));
     else
-        log_error("a change of bans or allows was cut off", mended.error());
+        log_error(what, mended ? failed("its allows could not be taken back") : mended.error());
 }
 
 void Keeper::tick() {
     look_at_gate();
     bring_back();
-    mend_rules();
+    mend();
     const bool complete = standing_.attached == standing_.wanted;
     if (const Status attached = attach_missing(); !attached && complete)
         log_error("not attached everywhere", attached.error());

@@ -70,7 +70,7 @@ class Keeper {
     void restore(Tables& tables);
     void update_wanted();
     Result<std::set<std::string>> present_interfaces();
-    void mend_rules();
+    void mend();
     Status attach_missing();
     Status attach_to(const std::string& interface);
     [[nodiscard]] bool is_unsaved() const;

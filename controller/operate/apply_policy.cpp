@@ -1,5 +1,7 @@
 #include "operate/apply_policy.h"
 
+#include <algorithm>
+
 #include "gate/policy_store.h"
 #include "gate/source_rules.h"
 #include "gate/switches.h"
@@ -10,15 +12,6 @@ namespace sluice {
 
 namespace {
 
-// install_policy() would refuse it too, but only after the lists have changed.
-Status refuse_while_pending(const Tables& tables) {
-    for (const SwitchEntry& entry : list_switches(tables))
-        if (entry.id == "policy" && entry.waits_for_confirmation)
-            return failed("the policy in force waits for its confirmation",
-                          "keep it with: sluicectl confirm policy; or wait until it is taken back");
-    return {};
-}
-
 Result<Policy> policy_before(const Tables& tables) {
     auto before = current_policy(tables);
     if (before)
@@ -28,30 +21,69 @@ Result<Policy> policy_before(const Tables& tables) {
     return before.error();
 }
 
+bool waits_for_confirmation(const Tables& tables) {
+    const auto switches = list_switches(tables);
+    return std::ranges::any_of(switches, [](const SwitchEntry& entry) {
+        return entry.id == "policy" && entry.waits_for_confirmation;
+    });
+}
+
+// Allows and classes first, then the limits. All or nothing.
+Result<uint64_t> apply_in_order(Tables& tables, SourceRules& rules, const Policy& before,
+                                const ConfigFile& config,
+                                std::optional<std::chrono::nanoseconds> confirm,
+                                const Operator& who) {
+    const Status lists = confirm
+                             ? install_lists_for_a_time(rules, before, config.policy, *confirm, who)
+                             : install_lists(rules, config.policy, who);
+    if (!lists)
+        return lists.error();
+    auto version =
+        install_policy(tables, config.policy, config.text, config.source, {.confirm = confirm});
+    if (!version)
+        (void)install_lists(rules, before, who);
+    return version;
+}
+
 }  // namespace
 
 Result<uint64_t> apply_policy(Tables& tables, const ConfigFile& config,
                               std::optional<std::chrono::nanoseconds> confirm,
                               const Operator& who) {
-    for (const Status& status : {settle_policy(tables), refuse_while_pending(tables)})
-        if (!status)
-            return status.error();
+    if (const Status settled = settle_policy(tables); !settled)
+        return settled.error();
+    // install_policy() would refuse it too, but only after the lists have changed.
+    if (waits_for_confirmation(tables))
+        return failed("the policy in force waits for its confirmation",
+                      "keep it with: sluicectl confirm policy; or wait until it is taken back");
     const auto before = policy_before(tables);
     if (!before)
         return before.error();
     SourceRules rules(tables);
     if (const Status guarded = refresh_protection(tables, rules, who); !guarded)
         return guarded.error();
-    const Status lists =
-        confirm ? install_lists_for_a_time(rules, *before, config.policy, *confirm, who)
-                : install_lists(rules, config.policy, who);
-    if (!lists)
-        return lists.error();
-    auto version =
-        install_policy(tables, config.policy, config.text, config.source, {.confirm = confirm});
-    if (!version)
-        (void)install_lists(rules, *before, who);
+    tables.settings().lists_ahead = 1;
+    auto version = apply_in_order(tables, rules, *before, config, confirm, who);
+    tables.settings().lists_ahead = 0;
     return version;
+}
+
+Status mend_policy(Tables& tables, const Operator& who) {
+    if (tables.settings().lists_ahead == 0)
+        return {};
+    if (const Status settled = settle_policy(tables); !settled)
+        return settled;
+    // One that waits was complete: its allows end by themselves.
+    if (!waits_for_confirmation(tables)) {
+        const auto policy = policy_before(tables);
+        if (!policy)
+            return policy.error();
+        SourceRules rules(tables);
+        if (const Status lists = install_lists(rules, *policy, who); !lists)
+            return lists;
+    }
+    tables.settings().lists_ahead = 0;
+    return {};
 }
 
 }  // namespace sluice

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "gate/table_list.h"
+#include "operate/apply_policy.h"
 
 namespace sluice {
 
@@ -97,6 +98,8 @@ Result<WritableGate> open_gate_to_write(const std::string& pin_dir,
     auto tables = open_gate(pin_dir);
     if (!tables)
         return tables.error();
+    // Without room for it the mark stays, and `status` tells; nobody's own change waits for that.
+    (void)mend_policy(*tables, current_operator());
     return WritableGate{*std::move(lock), *std::move(tables)};
 }
 

@@ -52,7 +52,8 @@ struct sluice_gate {
     __u64 test_now_ns;
     __u64 restored;    /* 1: holds what the daemon's disk remembers, which may be overwritten */
     __u64 rules_dirty; /* 1: a writer is, or died, between the listing and what follows from it */
-    __u64 reserved[4];
+    __u64 lists_ahead; /* 1: a writer is, or died, between a policy's allows and its limits */
+    __u64 reserved[3];
 };
 SLUICE_ASSERT_SIZE(struct sluice_gate, 6 * SLUICE_LINE);
 
