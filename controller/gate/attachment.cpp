@@ -299,8 +299,10 @@ Attachment describe(const Tables& tables, const sluice_interface& entry) {
     attachment.expired =
         sluice_switch_value(tables.settings().attached[slot], gate_now_ns(tables)) == 0;
     if (!attachment.here) {
-        // An index there says nothing here, but a link knows whether its interface is gone.
-        attachment.lost = !attachment.dispatcher && link_interface(link_path(tables, slot)) == 0;
+        // An index there says nothing here, but a link knows whether its interface is gone, and of
+        // a dispatcher's program the kernel knows whether anybody holds it.
+        attachment.lost = attachment.dispatcher ? !is_program_loaded(entry.program_id)
+                                                : link_interface(link_path(tables, slot)) == 0;
         if (!attachment.lost)
             attachment.warnings.push_back("in another network namespace, not verified from here");
         return attachment;
@@ -359,6 +361,20 @@ sluice_interface* find_by_name(const Tables& tables, const std::string& name) {
         if (entry.attachment != SLUICE_DETACHED && present_name(entry) == name)
             return &entry;
     return nullptr;
+}
+
+// A link reaches everywhere; a dispatcher is found by its interface, in the interface's namespace.
+Status take_from_dispatcher(const sluice_interface& entry) {
+    if (entry.netns == own_netns())
+        return dispatcher_detach(entry.program_id, entry.index);
+    if (!is_program_loaded(entry.program_id))
+        return {};
+    return failed(present_name(entry) +
+                      " is in another network namespace, under a dispatcher that cannot be "
+                      "reached from here",
+                  "detach it there: ip netns exec NAMESPACE sluicectl detach " +
+                      present_name(entry) +
+                      "; where that namespace is gone, first: xdp-loader clean");
 }
 
 }  // namespace
@@ -432,7 +448,7 @@ Status detach(Tables& tables, std::string_view name) {
             "the gate in " + tables.pin_dir + " is not attached to " + std::string(name),
             "sluicectl status lists where it is");
     const Status gone = entry->attachment == SLUICE_ATTACHED_DISPATCHER
-                            ? dispatcher_detach(entry->program_id, entry->index)
+                            ? take_from_dispatcher(*entry)
                             : link_detach(link_path(tables, slot_of(tables, *entry)));
     if (gone)
         entry->attachment = SLUICE_DETACHED;

@@ -5,6 +5,8 @@
 #include <linux/bpf.h>
 #include <sys/utsname.h>
 
+#include <array>
+#include <cerrno>
 #include <cstdio>
 #include <utility>
 
@@ -19,6 +21,20 @@ constexpr unsigned kLeastMajor = 5, kLeastMinor = 15;
 
 // BPF_F_XDP_HAS_FRAGS; headers before 5.18 do not have it.
 constexpr uint32_t kHasFrags = 1U << 5;
+
+// With the smallest program there is, so that nothing is begun that cannot be ended.
+Status may_load_programs() {
+    std::array<bpf_insn, 2> pass{};  // return XDP_PASS
+    pass[0].code = BPF_ALU64 | BPF_MOV | BPF_K;
+    pass[0].imm = XDP_PASS;
+    pass[1].code = BPF_JMP | BPF_EXIT;
+    const UniqueFd program(
+        bpf_prog_load(BPF_PROG_TYPE_XDP, "probe", "GPL", pass.data(), pass.size(), nullptr));
+    if (program)
+        return {};
+    return from_errno(errno, "load an XDP program",
+                      errno == EPERM ? "run as root, or with CAP_BPF and CAP_NET_ADMIN" : "");
+}
 
 int table_fd(const UniqueFd& table) {
     return table.get();
@@ -80,6 +96,8 @@ Result<KernelFeatures> probe_kernel() {
                           " is too old: the gate needs 5.15 (coarse clock, atomic compare-and-swap "
                           "and pointer arguments in BPF)",
                       "boot a kernel of 5.15 or later");
+    if (const Status may = may_load_programs(); !may)
+        return may.error();
     features.multi_buffer =
         libbpf_probe_bpf_helper(BPF_PROG_TYPE_XDP, BPF_FUNC_xdp_get_buff_len, nullptr) == 1;
     features.dispatcher = libbpf_probe_bpf_prog_type(BPF_PROG_TYPE_EXT, nullptr) == 1;

@@ -96,6 +96,10 @@ std::string program_name(uint32_t program_id) {
     return '"' + std::string(info.name) + "\" (" + number + ")";
 }
 
+bool is_program_loaded(uint32_t program_id) {
+    return static_cast<bool>(UniqueFd(bpf_prog_get_fd_by_id(program_id)));
+}
+
 Status link_attach(const Program& program, unsigned interface_index, bool native,
                    const std::string& pin_path) {
     LIBBPF_OPTS(bpf_link_create_opts, options);

@@ -21,6 +21,8 @@ Result<XdpState> xdp_state(unsigned interface_index);
 
 // The kernel's name of a program, or its number where that cannot be read.
 std::string program_name(uint32_t program_id);
+// Whether anybody holds it: an interface, a pin, a descriptor.
+bool is_program_loaded(uint32_t program_id);
 
 // A single program by bpf_link: other tools cannot remove it, and replacing it is atomic.
 Status link_attach(const Program& program, unsigned interface_index, bool native,

@@ -10,6 +10,7 @@
 
 #include "gate/make_anew.h"
 #include "gate/policy_store.h"
+#include "gate/program.h"
 #include "gate/source_rules.h"
 #include "gate/tables.h"
 #include "net/interface.h"
@@ -243,6 +244,8 @@ Result<AttachReport> attach_gate(const AttachOptions& options) {
     if (!config)
         return config.error();
     // Before any memory is taken.
+    if (const auto kernel = probe_kernel(); !kernel)
+        return kernel.error();
     if (const auto interface = find_interface(options.interface); !interface)
         return interface.error();
     std::optional<WriterLock> lock;  // outlives the removal of a gate that could not be completed

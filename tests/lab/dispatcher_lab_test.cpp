@@ -111,6 +111,23 @@ TEST_F(DispatcherLab, JoinsAnotherProgram) {
     EXPECT_EQ(ten_datagrams(), (DispatcherLab::Seen{0, kAll, kAll}));
 }
 
+// By its interface alone can a dispatcher be found, and that one is not here.
+TEST_F(DispatcherLab, IsNotDetachedFromElsewhere) {
+    const Attachment attached = attach();
+    ASSERT_TRUE(attached.dispatcher);
+    const auto all = attachments(tables()).value();
+    ASSERT_EQ(all.size(), 1U);
+    EXPECT_FALSE(all[0].here);
+    EXPECT_FALSE(all[0].lost);
+    const Status refused = detach(tables(), "edge0");
+    ASSERT_FALSE(refused);
+    EXPECT_NE(refused.error().message.find("another network namespace"), std::string::npos)
+        << refused.error().message;
+    EXPECT_TRUE(runs(attached.program_id));
+    ASSERT_TRUE(detach_edge());
+    EXPECT_FALSE(runs(attached.program_id));
+}
+
 TEST_F(DispatcherLab, IsJoinedByAnotherProgram) {
     const Attachment alone = attach();
     EXPECT_TRUE(alone.dispatcher);
