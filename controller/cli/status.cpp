@@ -59,24 +59,32 @@ Json switches_json(const std::vector<SwitchEntry>& entries, bool pending) {
     return list;
 }
 
-Result<Json> bans_json(Tables& tables, const Enforcement& enforcement,
-                       std::vector<std::string>& warnings) {
-    const auto counts = SourceRules(tables).counts();
-    if (!counts)
-        return counts.error();
-    if (counts->bans_enforced < counts->bans_wanted)
-        warnings.push_back(plural(counts->bans_wanted - counts->bans_enforced, "ban") +
+Json bans_json(const RuleCounts& counts, const Enforcement& enforcement,
+               std::vector<std::string>& warnings) {
+    if (counts.bans_enforced < counts.bans_wanted)
+        warnings.push_back(plural(counts.bans_wanted - counts.bans_enforced, "ban") +
                            " wanted but not in force");
-    if (counts->bans_overruled != 0)
-        warnings.push_back("without effect: " + plural(counts->bans_overruled, "ban") +
+    if (counts.bans_overruled != 0)
+        warnings.push_back("without effect: " + plural(counts.bans_overruled, "ban") +
                            ", allowed or protected since; sluicectl bans shows which");
-    constexpr size_t kNearlyFullPercent = 90;
-    if (counts->listing_used * 100 >= counts->listing_capacity * kNearlyFullPercent)
-        warnings.push_back("the listing is nearly full: " + format_count(counts->listing_used) +
-                           " of " + format_count(counts->listing_capacity));
-    const size_t enforced =
-        enforcement.drops() ? counts->bans_enforced - counts->bans_overruled : 0;
-    return Json({{"wanted", counts->bans_wanted}, {"enforced", enforced}});
+    const size_t enforced = enforcement.drops() ? counts.bans_enforced - counts.bans_overruled : 0;
+    return Json(
+        {{"wanted", counts.bans_wanted}, {"enforced", enforced}, {"by_hand", counts.bans_by_hand}});
+}
+
+Json tables_json(const RuleCounts& counts, std::vector<std::string>& warnings) {
+    constexpr double kNearlyFull = 0.9;
+    Json tables = Json::array();
+    for (const TableUse& table : counts.tables) {
+        tables.push_back(
+            {{"name", table.name}, {"used", table.used}, {"capacity", table.capacity}});
+        if (table.ratio() >= kNearlyFull)
+            warnings.push_back("table " + std::string(table.name) +
+                               (table.used < table.capacity ? " is nearly full: " : " is full: ") +
+                               format_count(table.used) + " of " + format_count(table.capacity) +
+                               "; without room new bans are refused, and those that stand hold");
+    }
+    return tables;
 }
 
 Json totals_json(const Tables& tables) {
@@ -102,9 +110,9 @@ Result<Answer> run(const Session& session) {
         return policy.error();
     Answer answer;
     const Enforcement enforcement = enforcement_of(*mode, *all);
-    const auto bans = bans_json(*tables, enforcement, answer.warnings);
-    if (!bans)
-        return bans.error();
+    const auto counts = SourceRules(*tables).counts();
+    if (!counts)
+        return counts.error();
     const auto entries = list_switches(*tables);
     const SourceUse use = source_use(*tables);
     answer.data = {
@@ -117,9 +125,14 @@ Result<Answer> run(const Session& session) {
         {"redis", {{"state", "off"}, {"last_sync_ms", nullptr}}},
         {"sources",
          {{"capacity", use.capacity}, {"live", use.live}, {"evicted_live", use.evicted_live}}},
-        {"bans", *bans},
+        {"bans", bans_json(*counts, enforcement, answer.warnings)},
+        {"tables", tables_json(*counts, answer.warnings)},
         {"totals", totals_json(*tables)}};
     answer.warnings.insert(answer.warnings.end(), enforcement.idle.begin(), enforcement.idle.end());
+    if (tables->settings().lists_ahead != 0)
+        answer.warnings.push_back(
+            "a change of policy is under way, or was cut off between its allows and its limits; "
+            "the next change of anything takes its allows back");
     return answer;
 }
 
@@ -176,7 +189,11 @@ void show(const Json& data, Screen& screen) {
         fields.push_back({"to confirm", {switch_text(entry), Style::careful}});
     const Json& bans = data["bans"];
     fields.push_back({"bans", format_count(bans["enforced"].get<uint64_t>()) + " in force of " +
-                                  format_count(bans["wanted"].get<uint64_t>())});
+                                  format_count(bans["wanted"].get<uint64_t>()) +
+                                  (bans["by_hand"] == 0
+                                       ? std::string()
+                                       : ", and " + format_count(bans["by_hand"].get<uint64_t>()) +
+                                             " by hand (bans_manual)")});
     const Json& sources = data["sources"];
     fields.push_back({"source state", format_count(sources["live"].get<uint64_t>()) + " of " +
                                           format_count(sources["capacity"].get<uint64_t>()) +

@@ -238,7 +238,7 @@ Result<Ban4Table::Prepared> Ban4Table::prepare(std::span<const Ban4> bans, uint3
             "the table of exact IPv4 bans has no room for " + std::to_string(bans.size()) +
                 " bans (ban4_lines: " + std::to_string(view_.capacity()) +
                 " lines, ban4_overflow: " + std::to_string(overflow_.capacity()) + " entries)",
-            "remove bans, or attach anew with larger tables");
+            std::string(kMakeRoom));
     return prepared;
 }
 
@@ -264,8 +264,13 @@ Status Ban4Table::commit(const Prepared& prepared) {
     return {};
 }
 
-uint64_t Ban4Table::capacity() const {
-    return uint64_t{view_.capacity()} * SLUICE_BAN4_SLOTS;
+Result<std::array<TableUse, 2>> Ban4Table::use() const {
+    TableUse lines{"ban4_lines", 0, uint64_t{view_.capacity()} * SLUICE_BAN4_SLOTS};
+    for_lines_from(0, view_.lines(), [&lines](uint32_t, uint64_t) { ++lines.used; });
+    const auto overflow = overflow_.use();
+    if (!overflow)
+        return overflow.error();
+    return std::array{lines, *overflow};
 }
 
 }  // namespace sluice

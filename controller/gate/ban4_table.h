@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <span>
 #include <utility>
@@ -67,8 +68,8 @@ class Ban4Table {
     // Expired addresses whose place was given away since the last call.
     std::vector<uint32_t> take_displaced() { return std::exchange(displaced_, {}); }
 
-    // How many fit at the size that the tables may grow to, with the overflow left alone.
-    [[nodiscard]] uint64_t capacity() const;
+    // Of the lines, at the size that they may grow to, and of the overflow.
+    [[nodiscard]] Result<std::array<TableUse, 2>> use() const;
 
   private:
     template <class Visit>

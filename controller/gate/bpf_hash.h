@@ -17,15 +17,21 @@
 
 namespace sluice {
 
+// The sizes of the tables about sources are fixed.
+inline constexpr std::string_view kMakeRoom =
+    "make room: sluicectl bans list shows whose they are, bans flush --source LIST takes them back";
+
 template <class Key, class Value>
 class BpfHash {
     static_assert(std::has_unique_object_representations_v<Key>);
     static_assert(std::is_trivially_copyable_v<Value>);
 
   public:
+    // `name` lives on, as literals do.
     BpfHash(int fd, std::string_view name, uint64_t capacity)
         : fd_(fd), name_(name), capacity_(capacity) {}
 
+    [[nodiscard]] std::string_view name() const { return name_; }
     [[nodiscard]] uint64_t capacity() const { return capacity_; }
 
     [[nodiscard]] std::optional<Value> find(const Key& key) const {
@@ -85,7 +91,7 @@ class BpfHash {
                 continue;
             }
             if (error_number != 0 && error_number != ENOENT)
-                return from_errno(error_number, "read table " + name_);
+                return from_errno(error_number, "read table " + std::string(name_));
             for (uint32_t i = 0; i < count; ++i)
                 visit(keys[i], values[i]);
             first = false;
@@ -99,13 +105,14 @@ class BpfHash {
 
     Status why(int error_number) const {
         if (error_number == E2BIG)
-            return failed("table " + name_ + " is full (" + std::to_string(capacity_) + " entries)",
-                          "remove entries, or attach anew with larger tables");
-        return from_errno(error_number, "write table " + name_);
+            return failed("table " + std::string(name_) + " is full (" + std::to_string(capacity_) +
+                              " entries)",
+                          std::string(kMakeRoom));
+        return from_errno(error_number, "write table " + std::string(name_));
     }
 
     int fd_;
-    std::string name_;
+    std::string_view name_;
     uint64_t capacity_;
 };
 

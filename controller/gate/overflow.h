@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "gate/bpf_hash.h"
+#include "gate/table_use.h"
 
 namespace sluice {
 
@@ -22,6 +23,13 @@ class Overflow {
         : hash_(std::move(hash)), line_of_(std::move(line_of)) {}
 
     [[nodiscard]] uint64_t capacity() const { return hash_.capacity(); }
+    [[nodiscard]] Result<TableUse> use() const {
+        TableUse use{hash_.name(), 0, hash_.capacity()};
+        const auto read = hash_.for_each([&use](const Key&, const Value&) { ++use.used; });
+        if (!read)
+            return read.error();
+        return use;
+    }
     [[nodiscard]] std::optional<Value> find(const Key& key) const { return hash_.find(key); }
     template <class Visit>
     Status for_each(Visit&& visit) const {

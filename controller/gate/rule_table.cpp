@@ -276,7 +276,7 @@ Result<RuleTable::Prepared> RuleTable::prepare(std::span<const RuleRow> rows,
                           " rules (rule_lines: " + std::to_string(view_.capacity()) +
                           " lines, rule_overflow: " + std::to_string(overflow_.capacity()) +
                           " entries)",
-                      "remove rules, or attach anew with larger tables");
+                      std::string(kMakeRoom));
     return prepared;
 }
 
@@ -300,8 +300,13 @@ Status RuleTable::commit(const Prepared& prepared) {
     return {};
 }
 
-uint64_t RuleTable::capacity() const {
-    return uint64_t{view_.capacity()} * SLUICE_RULE_SLOTS;
+Result<std::array<TableUse, 2>> RuleTable::use() const {
+    TableUse lines{"rule_lines", 0, uint64_t{view_.capacity()} * SLUICE_RULE_SLOTS};
+    for_lines_from(0, view_.lines(), [&lines](const RuleKey&, uint64_t) { ++lines.used; });
+    const auto overflow = overflow_.use();
+    if (!overflow)
+        return overflow.error();
+    return std::array{lines, *overflow};
 }
 
 }  // namespace sluice

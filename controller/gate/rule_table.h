@@ -88,7 +88,8 @@ class RuleTable {
     // Prefixes of expired rules whose place was given away since the last call.
     std::vector<RuleKey> take_displaced() { return std::exchange(displaced_, {}); }
 
-    [[nodiscard]] uint64_t capacity() const;
+    // Of the lines, at the size that they may grow to, and of the overflow.
+    [[nodiscard]] Result<std::array<TableUse, 2>> use() const;
 
   private:
     [[nodiscard]] uint64_t hash_of(const RuleKey& key) const;

@@ -198,7 +198,7 @@ Status SourceRules::apply_together(std::span<const Member> listed, const Change&
     if (wanted.size() > listing_.capacity())
         return failed("the listing would hold " + std::to_string(wanted.size()) +
                           " entries (listing: " + std::to_string(listing_.capacity()) + " entries)",
-                      "remove entries, or attach anew with larger tables");
+                      std::string(kMakeRoom));
 
     std::vector<RuleRow> rows;
     rows.reserve(wanted.size());

@@ -15,6 +15,7 @@
 
 #include "gate/listing.h"
 #include "gate/rule_tables.h"
+#include "gate/table_use.h"
 #include "gate/tables.h"
 
 namespace sluice {
@@ -151,13 +152,11 @@ struct RuleCounts {
     size_t bans_wanted = 0;     // distinct prefixes that a list bans
     size_t bans_enforced = 0;   // of them, those that the packet path finds
     size_t bans_overruled = 0;  // of those, the ones that an allow or a protection beats altogether
+    size_t bans_by_hand = 0;    // in bans_manual, where that is on
     size_t allows = 0;
     size_t guarded = 0;
     size_t classified = 0;
-    size_t listing_used = 0;
-    uint64_t listing_capacity = 0;
-    uint64_t ban4_capacity = 0;
-    uint64_t rule_capacity = 0;
+    std::vector<TableUse> tables;
 };
 
 // Whoever changes something holds the WriterLock of the tables.
@@ -248,6 +247,8 @@ class SourceRules {
     [[nodiscard]] std::optional<Cover> cover_of(const RuleKey& key, uint32_t flags) const;
     [[nodiscard]] Status check_ban(const Prefix& prefix, bool forced) const;
     [[nodiscard]] std::optional<uint64_t> banned_by_hand(const IpAddress& address) const;
+    [[nodiscard]] Result<size_t> bans_by_hand() const;
+    [[nodiscard]] Result<std::vector<TableUse>> table_use(size_t listed) const;
     [[nodiscard]] ListedRule describe(const Member& member) const;
 
     // source_bulk.cpp

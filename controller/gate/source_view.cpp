@@ -51,6 +51,14 @@ uint32_t deciding_flag(SourceStanding standing, uint32_t flags) {
     return 0;
 }
 
+BpfHash<sluice_manual_key, sluice_manual> manual_bans(const Tables& tables) {
+    return {tables.bans_manual.get(), "bans_manual", kManualBans};
+}
+
+bool still_bans(const sluice_manual& ban, uint64_t now_ns) {
+    return ban.until_ns == SLUICE_NEVER || now_ns < ban.until_ns;
+}
+
 RuleKind kind_of(uint32_t flags) {
     for (const auto kind : {RuleKind::ban, RuleKind::allow, RuleKind::protect})
         if ((flags & static_cast<uint32_t>(kind)) != 0)
@@ -167,10 +175,8 @@ std::optional<uint64_t> SourceRules::banned_by_hand(const IpAddress& address) co
         return std::nullopt;
     sluice_manual_key key{};
     std::copy(address.bytes().begin(), address.bytes().end(), key.address);
-    const BpfHash<sluice_manual_key, sluice_manual> manual(tables_->bans_manual.get(),
-                                                           "bans_manual", kManualBans);
-    const auto found = manual.find(key);
-    if (!found || (found->until_ns != SLUICE_NEVER && gate_now_ns(*tables_) >= found->until_ns))
+    const auto found = manual_bans(*tables_).find(key);
+    if (!found || !still_bans(*found, gate_now_ns(*tables_)))
         return std::nullopt;
     return found->until_ns;
 }
@@ -292,11 +298,37 @@ Result<RuleCounts> SourceRules::counts() const {
     counts.allows = count_distinct(wanted[1]);
     counts.guarded = count_distinct(wanted[2]);
     counts.classified = count_distinct(wanted[3]);
-    counts.listing_used = members->size();
-    counts.listing_capacity = listing_.capacity();
-    counts.ban4_capacity = rules_.bans4().capacity();
-    counts.rule_capacity = rules_.rules().capacity();
+    const auto by_hand = bans_by_hand();
+    if (!by_hand)
+        return by_hand.error();
+    counts.bans_by_hand = *by_hand;
+    const auto tables = table_use(members->size());
+    if (!tables)
+        return tables.error();
+    counts.tables = *tables;
     return counts;
+}
+
+Result<size_t> SourceRules::bans_by_hand() const {
+    size_t live = 0;
+    if (__atomic_load_n(&tables_->bans_manual_on[0], __ATOMIC_RELAXED) == 0)
+        return live;
+    const uint64_t now = gate_now_ns(*tables_);
+    const auto read = manual_bans(*tables_).for_each(
+        [&](const sluice_manual_key&, const sluice_manual& ban) { live += still_bans(ban, now); });
+    if (!read)
+        return read.error();
+    return live;
+}
+
+Result<std::vector<TableUse>> SourceRules::table_use(size_t listed) const {
+    std::vector<TableUse> tables = {{"listing", listed, listing_.capacity()}};
+    for (const auto& use : {rules_.bans4().use(), rules_.rules().use()}) {
+        if (!use)
+            return use.error();
+        tables.insert(tables.end(), use->begin(), use->end());
+    }
+    return tables;
 }
 
 }  // namespace sluice

@@ -119,9 +119,10 @@ void add_housekeeping(Tables& tables, Families& out) {
         out.add({{"state", "wanted"}}, static_cast<double>(counts->bans_wanted));
         out.add({{"state", "enforced"}}, static_cast<double>(enforced));
         out.add({{"state", "overruled"}}, static_cast<double>(counts->bans_overruled));
+        out.add({{"state", "by_hand"}}, static_cast<double>(counts->bans_by_hand));
         out.begin("sluice_table_use_ratio", "How full a table is, 0 to 1", MetricType::Gauge);
-        out.add({{"table", "listing"}}, static_cast<double>(counts->listing_used) /
-                                            static_cast<double>(counts->listing_capacity));
+        for (const TableUse& table : counts->tables)
+            out.add({{"table", std::string(table.name)}}, table.ratio());
     }
 }
 

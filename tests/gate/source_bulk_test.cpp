@@ -202,7 +202,7 @@ TEST_F(SourceBulkTest, WhatDoesNotFitIsRefusedWhole) {
     ASSERT_FALSE(refused);
     EXPECT_NE(refused.error().message.find("4096"), std::string::npos) << refused.error().message;
     expect_enforced(1);
-    EXPECT_EQ(rules_->counts().value().listing_used, 1U);
+    EXPECT_EQ(rules_->counts().value().tables.front().used, 1U);
     // One by one the same.
     ASSERT_TRUE(rules_->import("feed", hosts(2'000), {}));
     std::vector<RuleEntry> more;
@@ -213,7 +213,7 @@ TEST_F(SourceBulkTest, WhatDoesNotFitIsRefusedWhole) {
     ASSERT_FALSE(refused);
     EXPECT_NE(refused.error().message.find("4096"), std::string::npos) << refused.error().message;
     expect_enforced(4001);
-    EXPECT_EQ(rules_->counts().value().listing_used, 4001U);
+    EXPECT_EQ(rules_->counts().value().tables.front().used, 4001U);
 }
 
 TEST_F(SourceBulkTest, AReplacedListIsExactlyTheNewOne) {

@@ -3,9 +3,11 @@
 #include <bpf/bpf.h>
 
 #include <chrono>
+#include <sstream>
 #include <string>
 #include <vector>
 
+#include "gate/table_list.h"
 #include "test_gate.h"
 
 namespace sluice {
@@ -236,7 +238,7 @@ TEST_F(SourceRulesTest, WhatHasExpiredMakesRoom) {
     EXPECT_EQ(rules_->counts().value().bans_enforced, 0U);
     for (int i = 0; i < 40; ++i)
         ban("203.0.113." + std::to_string(i));
-    EXPECT_EQ(rules_->counts().value().listing_used, 40U);
+    EXPECT_EQ(rules_->counts().value().tables.front().used, 40U);
     EXPECT_EQ(tables_->settings().bans4, 40U);
     EXPECT_EQ(tables_->settings().codes, 0U);
     EXPECT_EQ(tables_->settings().rule_lengths[0], 0U);
@@ -250,7 +252,7 @@ TEST_F(SourceRulesTest, SweepingLeavesWhatIsAlive) {
     set_clock(1020);
     EXPECT_EQ(rules_->sweep().value(), 2U);
     EXPECT_TRUE(banned("192.0.2.1"));
-    EXPECT_EQ(rules_->counts().value().listing_used, 1U);
+    EXPECT_EQ(rules_->counts().value().tables.front().used, 1U);
 }
 
 // --- taking back -------------------------------------------------------------------------------
@@ -524,7 +526,7 @@ TEST_F(SourceRulesTest, TablesGrowAndOverflowAndThenRefuse) {
     expect_consistent();
     ASSERT_TRUE(rules_->unban(prefix("::/0")));
     ASSERT_TRUE(rules_->unban(prefix("0.0.0.0/0")));
-    EXPECT_EQ(rules_->counts().value().listing_used, 0U);
+    EXPECT_EQ(rules_->counts().value().tables.front().used, 0U);
     const LineView view(tables_->settings().ban4_view, sizes.ban4_lines);
     for (uint32_t i = view.base(); i < view.base() + view.lines(); ++i)
         EXPECT_EQ(tables_->ban4_filter[i], 0U);
@@ -542,6 +544,42 @@ TEST_F(SourceRulesTest, AFullListingRefuses) {
     EXPECT_FALSE(banned("192.0.2.99"));
     ban("192.0.2.3", 1h);
     expect_consistent();
+}
+
+// Hosts of IPv6 lie in a table of their own.
+TEST_F(SourceRulesTest, AFullTableIsNamedWithItsUse) {
+    make_rules(small_sizes());
+    const auto use = [&](std::string_view name) {
+        for (const auto& table : rules_->counts().value().tables)
+            if (table.name == name)
+                return table;
+        return TableUse{};
+    };
+    EXPECT_EQ(use("rule_overflow").used, 0U);
+    const uint64_t capacity = use("rule_overflow").capacity;
+    ASSERT_EQ(capacity, rule_overflow_entries(tables_->sizes));
+    const auto host = [](uint64_t i) {
+        std::ostringstream text;
+        text << "2001:db8::" << std::hex << i / 65536 << ':' << i % 65536;
+        return text.str();
+    };
+    for (uint64_t i = 0; i < capacity; ++i)
+        ban(host(i));
+    EXPECT_EQ(use("rule_overflow").used, capacity);
+    EXPECT_EQ(use("rule_lines").used, 0U);
+    EXPECT_EQ(use("ban4_lines").used, 0U);
+    EXPECT_EQ(use("listing").used, capacity);
+
+    const auto refused = rules_->ban(prefix(host(capacity)), {});
+    ASSERT_FALSE(refused);
+    EXPECT_NE(refused.error().message.find("rule_overflow is full"), std::string::npos)
+        << refused.error().message;
+    EXPECT_NE(refused.error().hint.find("bans flush"), std::string::npos) << refused.error().hint;
+    EXPECT_FALSE(banned(host(capacity)));
+    for (uint64_t i = 0; i < capacity; ++i)
+        EXPECT_TRUE(banned(host(i)));
+    ban("192.0.2.1");
+    EXPECT_EQ(use("ban4_lines").used, 1U);
 }
 
 TEST_F(SourceRulesTest, FullOfWhatHasExpiredIsNotFull) {
