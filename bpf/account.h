@@ -20,22 +20,12 @@ static __always_inline __u32 earn_tokens(__u32 tokens, __u64 earned) {
     return tokens + earned > EVENT_TOKENS_MAX ? EVENT_TOKENS_MAX : tokens + (__u32)earned;
 }
 
-/* The kernel's ticks; the test clock, which moves at will, ticks each 4 ms or so. */
-#define TEST_TICK_SHIFT 22
-static __always_inline __u32 tick_number(__u64 coarse_now) {
-    return clock_source == SLUICE_CLOCK_SET ? (__u32)(coarse_now >> TEST_TICK_SHIFT)
-                                            : (__u32)bpf_jiffies64();
+/* A CPU's first packet of a tick. */
+static __always_inline __u32 is_new_tick(const struct sluice_cpu* cpu, __u64 tick) {
+    return cpu->refilled != tick_number(tick);
 }
-
-/* True for a CPU's first packet of a tick, that is since the coarse clock has moved. */
-static __always_inline __u32 is_new_tick(const struct sluice_cpu* cpu, __u64 coarse_now) {
-    return clock_source == SLUICE_CLOCK_SET ? cpu->refilled != tick_number(coarse_now)
-                                            : cpu->clock_ns != coarse_now;
-}
-
-static __always_inline void refill_tokens(struct packet* p, __u64 coarse_now) {
+static __always_inline void refill_tokens(struct packet* p, __u32 tick) {
     struct sluice_cpu* cpu = p->cpu;
-    const __u32 tick = tick_number(coarse_now);
 
     find_policy(p);
     const __u64 rate = p->policy ? p->policy->event_tokens_per_tick : 0;
@@ -46,7 +36,6 @@ static __always_inline void refill_tokens(struct packet* p, __u64 coarse_now) {
     if (cpu->cache_credit || tick % SLUICE_CACHE_RETRY_TICKS == 0)
         cpu->cache_credit = SLUICE_CACHE_TRIAL;
     cpu->refilled = tick;
-    cpu->clock_ns = coarse_now;
 }
 
 /* Where this CPU remembers that it reported (source, verdict), and what it writes there: the same
@@ -134,12 +123,12 @@ static __always_inline void fill_event(struct packet* p, struct sluice_event* e,
 }
 
 static __always_inline void report(struct packet* p, int verdict, __u32 would, __u64 count) {
-    const __u64 now = coarse_clock(p->gate);
-    const __u32 new_tick = is_new_tick(p->cpu, now);
+    const __u64 tick = current_tick(p->gate);
+    const __u32 new_tick = is_new_tick(p->cpu, tick);
     __u32 flags = would ? SLUICE_EVENT_WOULD : 0;
 
     if (unlikely(new_tick))
-        refill_tokens(p, now);
+        refill_tokens(p, tick_number(tick));
     __u32* tokens =
         sluice_is_drop(verdict) ? drop_tokens(p, verdict, &flags) : pass_tokens(p, new_tick);
     if (likely(!tokens))

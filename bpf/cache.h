@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
 /*
- * Drops that hold until the coarse clock moves on. A source that is banned or over its limit is so
- * for the rest of the tick, whatever else it sends to the same port: each CPU keeps such verdicts
- * until then, and a flood of few sources costs one look here in place of all tables. Changes by
- * sluicectl and sluiced end it at once; anything else may be a tick late.
+ * Drops that hold until the next tick, when the coarse clock moves on. A source that is banned or
+ * over its limit is so for the rest of the tick, whatever else it sends to the same port: each CPU
+ * keeps such verdicts until then, and a flood of few sources costs one look here in place of all
+ * tables. Changes by sluicectl and sluiced end it at once; anything else may be a tick late.
  */
 #ifndef SLUICE_BPF_CACHE_H
 #define SLUICE_BPF_CACHE_H
@@ -13,13 +13,11 @@
 
 /* Of packets that get the same verdict: the source's hash, what the limits read of the packet,
  * and a time in which nothing that they depend on changes. */
-static __always_inline __u64 cache_key(const struct sluice_gate* g, __u64 coarse_now,
-                                       __u64 source_hash, __u32 tcp, __u32 port, __u32 dimensions,
-                                       __u32 bytes) {
+static __always_inline __u64 cache_key(const struct sluice_gate* g, __u64 tick, __u64 source_hash,
+                                       __u32 tcp, __u32 port, __u32 dimensions, __u32 bytes) {
     const __u64 what = (__u64)bytes << 32 | dimensions << 20 | tcp << 16 | port;
 
-    return source_hash + what * seed.salt + coarse_now * seed.mix +
-           READ_ONCE(g->changes) * seed.high;
+    return source_hash + what * seed.salt + tick * seed.mix + READ_ONCE(g->changes) * seed.high;
 }
 
 static __always_inline struct sluice_cached* cache_entry(__u32 cpu_slot, __u64 source_hash) {

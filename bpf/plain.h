@@ -124,7 +124,7 @@ static __always_inline __u32 parse_plain(struct xdp_md* ctx, struct plain* t) {
 
 /* CONTINUE, drop_banned, or NOT_PLAIN where a rule says anything else about the source. */
 static __always_inline int check_plain_source(const struct sluice_gate* g, const struct plain* t,
-                                              __u64 hash, __u64 now) {
+                                              __u64 hash) {
     const __u32* by_hand = table_at(bans_manual_on, 0);
     __u32 code = SLUICE_CODE_NONE;
 
@@ -161,7 +161,7 @@ static __always_inline int check_plain_source(const struct sluice_gate* g, const
     if (!line)
         return NOT_PLAIN;
     const __u64 until = ban4_until(line, (__u32)t->source.low);
-    if (until == SLUICE_UNTIL_PERMANENT || (until && is_surely_live(until, now)))
+    if (until == SLUICE_UNTIL_PERMANENT || (until && is_surely_live(until, coarse_clock(g))))
         return SLUICE_drop_banned;
     return until || word & SLUICE_FILTER_OVERFLOW ? NOT_PLAIN : SLUICE_CONTINUE;
 }
@@ -260,73 +260,78 @@ static __always_inline int count_cached(struct sluice_cpu* cpu, __u32 cpu_slot,
     return XDP_DROP;
 }
 
+/* What is to be known of a verdict beside itself. */
+struct plain_verdict {
+    struct sluice_cached* entry; /* where it may be kept, */
+    __u64 key;                   /* and under which key */
+    __u32 service_id;
+    __u32 lasts; /* whoever is refused now is refused until the next tick */
+};
+
+/* A pass, a drop, or NOT_PLAIN: what the limits of the packet's service say. */
+static __always_inline int check_plain_limits(const struct sluice_gate* g, const struct plain* t,
+                                              __u64 hash, struct sluice_cpu* cpu,
+                                              struct plain_verdict* v) {
+    const __u32 half = (__u32)READ_ONCE(g->policy) & 1;
+    const struct sluice_policy* rules = table_at(policy, half);
+    if (!rules || rules->destination_lengths)
+        return NOT_PLAIN;
+    v->service_id = port_class(half, t->tcp ? SLUICE_TCP_LINES : SLUICE_UDP_LINES, t->port);
+    const struct sluice_service* s = table_at(services, half * service_capacity + v->service_id);
+    if (!s)
+        return NOT_PLAIN;
+    /* Whether it is a reply that may pass depends on more than the cache knows. */
+    v->lasts =
+        !(s->flags & SLUICE_SERVICE_REPLY_EXEMPT) || t->dimensions & 1u << SLUICE_CONNECTIONS;
+    if (s->prefix_limits || s->budget_limits || s->jail_ns || s->window.limit) {
+        cpu->cache_key = v->lasts ? v->key : 0;
+        return NOT_PLAIN;
+    }
+    if (!s->source_limits)
+        return SLUICE_pass_unlimited;
+    const __u32 limited = s->source_limits & t->dimensions;
+    if (!limited)
+        return SLUICE_pass_within;
+    const struct sluice_address counted = MASKED(t->source, rules->source_mask[!t->ipv4]);
+    const __u64 source = counted.low == t->source.low ? hash : sluice_address_hash(&seed, counted);
+    return apply_plain_limits(t, coarse_clock(g), rules, s, limited, source, cpu);
+}
+
 /* An XDP action, or NOT_PLAIN. */
 static __noinline int decide_plain(struct xdp_md* ctx) {
     struct plain packet;
+    struct plain_verdict v = {.service_id = SLUICE_SERVICE_OTHER, .lasts = 1};
     const struct sluice_gate* g = table_at(gate, 0);
 
     if (!g || !is_at_rest(g) || !parse_plain(ctx, &packet))
         return NOT_PLAIN;
     const __u64 hash = sluice_address_hash(&seed, packet.source);
+    const __u64 tick = current_tick(g);
     const __u32 cpu_slot = this_cpu(g);
     struct sluice_cpu* cpu = table_at(cpus, cpu_slot);
-    if (!cpu)
+    if (!cpu || unlikely(is_new_tick(cpu, tick))) /* account() has to do with its first packet */
         return NOT_PLAIN;
-    const __u64 now = coarse_clock(g);
-    if (unlikely(is_new_tick(cpu, now))) /* account() has to do with its first packet */
-        return NOT_PLAIN;
-    __u32 service_id = SLUICE_SERVICE_OTHER;
-    struct sluice_cached* entry = NULL;
-    __u64 key = 0;
     if (cpu->cache_credit) {
-        entry = cache_entry(cpu_slot, hash);
-        key = cache_key(g, now, hash, packet.tcp, packet.port, packet.dimensions, packet.bytes);
-        if (entry && entry->key == key)
-            return count_cached(cpu, cpu_slot, entry, packet.bytes);
+        v.entry = cache_entry(cpu_slot, hash);
+        v.key = cache_key(g, tick, hash, packet.tcp, packet.port, packet.dimensions, packet.bytes);
+        if (v.entry && v.entry->key == v.key)
+            return count_cached(cpu, cpu_slot, v.entry, packet.bytes);
         cpu->cache_credit--;
     }
-    __u32 lasts = 1;
-    int verdict = check_plain_source(g, &packet, hash, now);
+    int verdict = check_plain_source(g, &packet, hash);
+    if (verdict == SLUICE_CONTINUE)
+        verdict = check_plain_limits(g, &packet, hash, cpu, &v);
 
-    if (verdict == SLUICE_CONTINUE) {
-        const __u32 half = (__u32)READ_ONCE(g->policy) & 1;
-        const struct sluice_policy* rules = table_at(policy, half);
-        if (!rules || rules->destination_lengths)
-            return NOT_PLAIN;
-        service_id =
-            port_class(half, packet.tcp ? SLUICE_TCP_LINES : SLUICE_UDP_LINES, packet.port);
-        const struct sluice_service* s = table_at(services, half * service_capacity + service_id);
-        if (!s)
-            return NOT_PLAIN;
-        /* Whether it is a reply that may pass depends on more than the cache knows. */
-        lasts = !(s->flags & SLUICE_SERVICE_REPLY_EXEMPT) ||
-                packet.dimensions & 1u << SLUICE_CONNECTIONS;
-        if (s->prefix_limits || s->budget_limits || s->jail_ns || s->window.limit) {
-            cpu->cache_key = lasts ? key : 0;
-            return NOT_PLAIN;
-        }
-        const __u32 limited = s->source_limits & packet.dimensions;
-        verdict = SLUICE_pass_within;
-        if (!s->source_limits) {
-            verdict = SLUICE_pass_unlimited;
-        } else if (limited) {
-            const struct sluice_address counted =
-                MASKED(packet.source, rules->source_mask[!packet.ipv4]);
-            const __u64 source =
-                counted.low == packet.source.low ? hash : sluice_address_hash(&seed, counted);
-            verdict = apply_plain_limits(&packet, now, rules, s, limited, source, cpu);
-        }
-    }
     const __u32 is_drop = sluice_is_drop(verdict);
     if (verdict == NOT_PLAIN || (is_drop && may_report(cpu, cpu_slot, hash, verdict)))
         return NOT_PLAIN;
-    struct sluice_counters* c = counters_of(cpu_slot, service_id);
+    struct sluice_counters* c = counters_of(cpu_slot, v.service_id);
     if (!c)
         return NOT_PLAIN;
     c->by_verdict[verdict].packets++;
     c->by_verdict[verdict].bytes += packet.bytes;
-    if (is_drop && lasts && entry)
-        keep_verdict(entry, key, service_id, verdict);
+    if (is_drop && v.lasts && v.entry)
+        keep_verdict(v.entry, v.key, v.service_id, verdict);
     return drop_all || is_drop ? XDP_DROP : XDP_PASS;
 }
 

@@ -50,10 +50,11 @@ struct sluice_gate {
     __u64 mode_then_ns; /* when a confirmed change of mode ends; 0 = stays */
     __u64 next_version; /* of the next policy */
     __u64 test_now_ns;
-    __u64 restored;    /* 1: holds what the daemon's disk remembers, which may be overwritten */
-    __u64 rules_dirty; /* 1: a writer is, or died, between the listing and what follows from it */
-    __u64 lists_ahead; /* 1: a writer is, or died, between a policy's allows and its limits */
-    __u64 reserved[3];
+    __u64 restored;     /* 1: holds what the daemon's disk remembers, which may be overwritten */
+    __u64 rules_dirty;  /* 1: a writer is, or died, between the listing and what follows from it */
+    __u64 lists_ahead;  /* 1: a writer is, or died, between a policy's allows and its limits */
+    __u64 host_sources; /* hash of the host's own protected set as it was last listed; 0 = never */
+    __u64 reserved[2];
 };
 SLUICE_ASSERT_SIZE(struct sluice_gate, 6 * SLUICE_LINE);
 
@@ -73,14 +74,14 @@ struct sluice_cpu {
     __u64 dither;       /* Weyl sequence that rounds costs */
     __u64 essential_ns; /* GCRA of essential traffic */
     __u64 lookup_ns;    /* GCRA of socket look-ups */
-    __u64 clock_ns;     /* the coarse clock's last reading: another one begins a tick */
-    __u32 refilled;     /* jiffies of the last refill of the next three */
+    __u64 reserved0;
+    __u32 refilled;     /* jiffies of the last refill of the next three: others begin a tick */
     __u32 event_tokens; /* any sampled drop; an event costs SLUICE_EVENT_COST */
     __u32 first_tokens; /* kept for the first drop of a (source, verdict) */
     __u32 pass_tokens;  /* of what passes */
     __u64 handled;      /* 1: the generation before has had the current packet */
     __u32 cache_credit; /* looks into the verdict cache that are left before it has to pay */
-    __u32 reserved0;
+    __u32 reserved1;
     /* line 1 */
     __u64 evicted_live;
     __u64 shared_live; /* newcomers that inherited a live word */
