@@ -91,27 +91,48 @@ Status write_half(const Tables& tables, uint32_t half, const CompiledPolicy& com
 
 // --- what the policy says to the switches ------------------------------------------------------
 
-void say(__u64& word, uint32_t value, uint64_t now_ns, uint64_t deadline_ns) {
-    const uint64_t before = published(word);
-    const uint64_t after = SwitchWord::from(before).with_policy(value, now_ns, deadline_ns).word();
-    if (after != before)
-        publish(word, after);
-}
+// What a policy brings to one switch. The smallest of gate, service and rule wins, and limits do
+// not change at the same moment as all modes. So that nobody is dropped meanwhile by the limits of
+// one policy in the mode of the other, what becomes more lenient does so before the limits change,
+// what becomes stricter after.
+struct ModeChange {
+    __u64* word = nullptr;
+    uint64_t to = 0;
+    bool is_stricter = false;
+};
 
 // With a deadline the packet path takes the modes back together with the policy.
-void say_modes(const Tables& tables, const Policy& policy, const ServiceIds& ids,
-               uint64_t deadline_ns) {
+std::vector<ModeChange> mode_changes(const Tables& tables, const Policy& policy,
+                                     const ServiceIds& ids, uint64_t deadline_ns) {
     const uint64_t now_ns = gate_now_ns(tables);
+    std::vector<ModeChange> changes;
+    const auto say = [&](__u64& word, uint32_t value) {
+        const SwitchWord before = SwitchWord::from(published(word));
+        // By a writer that was killed before it was done with the others.
+        if (deadline_ns != 0 && !before.is_override() && before.waits &&
+            before.deadline_ns() == deadline_ns)
+            return;
+        const SwitchWord after = before.with_policy(value, now_ns, deadline_ns);
+        if (after.word() != before.word())
+            changes.push_back({&word, after.word(), after.now > before.settled(now_ns).now});
+    };
     for (const ServiceModes& modes : policy_modes(policy)) {
         const auto id = ids.find(modes.service);
         if (id == ids.end())
             continue;
         sluice_service_switches& switches = tables.switches[id->second];
-        say(switches.service.word, modes.mode, now_ns, deadline_ns);
+        say(switches.service.word, modes.mode);
         for (uint32_t rule = 0; rule < SLUICE_RULES; ++rule)
-            say(switches.rule[rule].word, modes.rules[rule], now_ns, deadline_ns);
+            say(switches.rule[rule].word, modes.rules[rule]);
     }
-    say(tables.settings().mode, to_abi(policy.mode), now_ns, deadline_ns);
+    say(tables.settings().mode, to_abi(policy.mode));
+    return changes;
+}
+
+void publish_modes(const std::vector<ModeChange>& changes, bool stricter) {
+    for (const ModeChange& change : changes)
+        if (change.is_stricter == stricter)
+            publish(*change.word, change.to);
 }
 
 // A rule that is gone takes its override with it; so does a service.
@@ -187,17 +208,26 @@ Result<uint64_t> install_policy(const Tables& tables, const Policy& policy, std:
     write_text(tables, half, text, source);
     adopt_service_ids(tables, *plan);
 
+    // In whole units of a switch, as it will be read from there.
     const uint64_t deadline_ns =
-        options.confirm ? gate_now_ns(tables) + static_cast<uint64_t>(options.confirm->count()) : 0;
-    say_modes(tables, policy, plan->ids, deadline_ns);
+        options.confirm ? sluice_deadline_from_ns(gate_now_ns(tables) +
+                                                  static_cast<uint64_t>(options.confirm->count()))
+                              << SLUICE_DEADLINE_SHIFT
+                        : 0;
+    const auto modes = mode_changes(tables, policy, plan->ids, deadline_ns);
+    publish_modes(modes, false);
+    if (const Status status = wait_for_packets_in_flight(); !status) {
+        (void)restate_policy(tables);
+        return status.error();
+    }
     gate.next_version = version + 1;
     put_in_force(tables, half, deadline_ns);
+    (void)wait_for_packets_in_flight();  // it worked a moment ago, and the policy is in force
+    publish_modes(modes, true);
     mark_removed_services(tables);
     if (!options.confirm)
         drop_lost_overrides(tables);
     gate.changes++;
-    if (const Status status = wait_for_packets_in_flight(); !status)
-        return status.error();
     return version;
 }
 
@@ -241,12 +271,23 @@ Status settle_policy(const Tables& tables) {
         return {};
     // The words of the packet path first: its coarse clock may lag behind ours.
     put_in_force(tables, word.after & 1, 0);
+    return restate_policy(tables);
+}
+
+Status restate_policy(const Tables& tables) {
+    const SwitchWord word = policy_word(tables);
+    const bool waits = word.is_pending(gate_now_ns(tables));
     mark_removed_services(tables);
     const auto installed = current_policy(tables);
-    if (installed)
-        say_modes(tables, installed->policy, service_ids(tables), 0);
-    else if (installed.error().code != ErrorCode::not_found)
-        return installed.error();
+    if (!installed)
+        return installed.error().code == ErrorCode::not_found ? Status{} : installed.error();
+    const auto modes = mode_changes(tables, installed->policy, service_ids(tables),
+                                    waits ? word.deadline_ns() : 0);
+    publish_modes(modes, false);
+    publish_modes(modes, true);
+    if (!waits)
+        drop_lost_overrides(tables);
+    tables.settings().changes++;
     return {};
 }
 

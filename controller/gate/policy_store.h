@@ -46,6 +46,9 @@ const sluice_service& service_in_force(const Tables& tables, uint32_t id);
 // After the packet path took a policy back by itself: brings what is kept beside it (the policy's
 // values behind operators' overrides, removed services) in line. The caller holds the WriterLock.
 Status settle_policy(const Tables& tables);
+// After a writer was killed while it installed a policy: all that is kept beside the policy in
+// force follows it again. The caller holds the WriterLock.
+Status restate_policy(const Tables& tables);
 // Makes a policy that waits for its confirmation stay, with the modes that it brought.
 void confirm_policy(const Tables& tables);
 

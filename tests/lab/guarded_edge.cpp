@@ -32,7 +32,7 @@ std::string obstacle() {
 TableSizes sizes() {
     TableSizes sizes;
     sizes.source_sets = 1U << 12;
-    sizes.services = 8;
+    sizes.services = 64;
     sizes.ban4_lines = 1U << 12;
     sizes.rule_lines = 1U << 12;
     sizes.listing = 1U << 12;

@@ -69,6 +69,41 @@ TEST_F(PolicyLab, NoPacketSeesHalfAPolicy) {
               << floods.sent() / 3 << " packets a second\n";
 }
 
+// One policy only observes, the other's limit is high: neither drops anything, nor does the change
+// from one to the other, of many services at once.
+TEST_F(PolicyLab, NoPacketSeesTheModeOfOnePolicyWithTheLimitOfAnother) {
+    const auto policy = [](const std::string& mode, const std::string& limit) {
+        std::string text = "mode = \"" + mode + "\"\n";
+        for (int i = 0; i < 50; ++i)
+            text += "[[service]]\nname = \"s" + std::to_string(i) + "\"\nmode = \"" + mode +
+                    "\"\nmatch = [\"udp/" + std::to_string(80 + i) +
+                    "\"]\n[service.per_source]\ndata = " + limit + "\n";
+        return text;
+    };
+    const std::string observes = policy("observe", "\"1/s\"");
+    const std::string high = policy("enforce", "{ rate = \"900000/s\", burst = 1800000 }");
+    install(observes);
+    attach();
+    Floods floods(network());
+    for (const unsigned cpu : {0U, 1U}) {
+        FloodPlan plan = flood_from(cpu == 0 ? "198.18.0.1" : "198.18.1.1", 10s);
+        plan.sources = 50;
+        plan.rate = 50'000;
+        plan.cpu = cpu;
+        floods.start(plan);
+    }
+    const auto begun = std::chrono::steady_clock::now();
+    unsigned installs = 0;
+    while (std::chrono::steady_clock::now() - begun < 3s)
+        install(++installs % 2 == 0 ? observes : high);
+    floods.stop();
+    EXPECT_GT(installs, 10U);
+    EXPECT_EQ(counted(SLUICE_drop_source_data), 0U);
+    EXPECT_GT(would(SLUICE_drop_source_data), 0U);
+    EXPECT_GT(counted(SLUICE_pass_within), 0U);
+    std::cout << installs << " policies under " << floods.sent() / 3 << " packets a second\n";
+}
+
 TEST_F(PolicyLab, ObserveModeDropsNothing) {
     install(
         "mode = \"observe\"\n[[service]]\nname = \"web\"\nmatch = [\"udp/80\"]\n"
