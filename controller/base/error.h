@@ -22,8 +22,9 @@ std::string_view error_code_name(ErrorCode code);
 struct Error {
     ErrorCode code = ErrorCode::failed;
     std::string message;
-    std::string hint;   // The mend, as a sentence or a command; may be empty.
-    bool busy = false;  // Somebody else is at it: another try may do.
+    std::string hint;              // The mend, as a sentence or a command; may be empty.
+    bool busy = false;             // Somebody else is at it: another try may do.
+    bool another_version = false;  // What is there was made by another version of Sluice.
 
     // The same error with "context: " in front of the message; added once at each boundary.
     [[nodiscard]] Error with_context(std::string_view context) const;

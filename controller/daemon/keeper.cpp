@@ -13,6 +13,7 @@
 #include "operate/config_file.h"
 #include "operate/gate_access.h"
 #include "operate/protected_sources.h"
+#include "operate/upgrade_gate.h"
 
 namespace sluice {
 
@@ -45,7 +46,11 @@ Status Keeper::adopt_or_make() {
     if (standing_.wanted.empty())
         return failed(options_.config + ": no interface to protect is named",
                       "add a line such as: interfaces = [\"eth0\"]");
-    if (auto tables = open_gate(options_.pin_dir))
+    finish_upgrade(options_.pin_dir);
+    auto tables = open_gate(options_.pin_dir);
+    if (!tables && tables.error().another_version)
+        tables = upgrade();
+    if (tables)
         adopt(*std::move(tables));
     else if (tables.error().code != ErrorCode::unreachable)
         return tables.error();
@@ -58,9 +63,32 @@ Status Keeper::adopt_or_make() {
     return {};
 }
 
+Result<Tables> Keeper::upgrade() {
+    const auto upgraded =
+        upgrade_gate({.pin_dir = options_.pin_dir,
+                      .config = &config_,
+                      .timeout = kPatience,
+                      .who = self_,
+                      .restore = [this](Tables& tables, bool listed) { restore(tables, listed); }});
+    if (!upgraded)
+        return upgraded.error();
+    for (const std::string& interface : upgraded->interfaces)
+        log(LogLevel::warning, interface + ": this version has taken the place of another");
+    log(LogLevel::info, std::to_string(upgraded->rules) + " bans and allows came over with it");
+    return open_gate(options_.pin_dir);
+}
+
+bool Keeper::is_ours(const Result<Tables>& tables) const {
+    return tables && tables_ &&
+           std::memcmp(&tables->seed(), &tables_->seed(), sizeof(sluice_seed)) == 0;
+}
+
 void Keeper::take(Tables tables) {
     tables_ = std::move(tables);
     gate_number_++;
+    // Looked at before the tables, so that it is no later gate's.
+    const auto pin = gate_pin(options_.pin_dir);
+    pin_ = is_ours(open_gate(options_.pin_dir)) ? pin : std::nullopt;
     saved_changes_ = ~uint64_t{0};
 }
 
@@ -77,10 +105,10 @@ void Keeper::adopt(Tables tables) {
 
 // Somebody may have detached it all, or made one, also in the place of another.
 void Keeper::look_at_gate() {
+    if (tables_ && pin_ && pin_ == gate_pin(options_.pin_dir))
+        return;
     auto now = open_gate(options_.pin_dir);
-    const bool same =
-        now && tables_ && std::memcmp(&now->seed(), &tables_->seed(), sizeof(sluice_seed)) == 0;
-    if (same || (!now && !tables_))
+    if (is_ours(now) || (!now && !tables_))
         return;
     // The tables that are gone can still be read here, for the last time.
     (void)save_now();
@@ -139,13 +167,15 @@ void Keeper::bring_back() {
         return;
     auto gate = open_gate_to_write(options_.pin_dir, kPatience);
     if (gate)
-        restore(gate->tables);
+        restore(gate->tables, false);
     else
         log_error("the bans on disk are not back yet", gate.error());
 }
 
-void Keeper::restore(Tables& tables) {
-    const auto saved = state_.load();
+void Keeper::restore(Tables& tables, bool switches_only) {
+    auto saved = state_.load();
+    if (saved && switches_only)
+        saved->rules.clear();
     // Never fatal: a host without its bans is better off than one without a gate.
     if (!saved)
         log_error("the bans of before are lost", saved.error());
@@ -202,7 +232,7 @@ Status Keeper::attach_to(const std::string& interface) {
     attach.timeout = kPatience;
     attach.who = self_;
     attach.before_attach = [this](Tables& tables) -> Status {
-        restore(tables);
+        restore(tables, false);
         return {};
     };
     const auto report = attach_gate(attach);
@@ -228,29 +258,32 @@ Status Keeper::attach_to(const std::string& interface) {
 
 // A living writer holds the lock, so whoever gets it at once looks at what a dead one left.
 void Keeper::mend() {
-    const auto cut_off = [](const Tables& tables) {
-        return tables.settings().rules_dirty != 0 || tables.settings().lists_ahead != 0;
-    };
-    if (!tables_ || !cut_off(*tables_))
+    if (!tables_ || !is_cut_off(*tables_))
         return;
-    const bool policy = tables_->settings().lists_ahead != 0;
-    auto gate = open_gate_to_write(options_.pin_dir, {});  // mends the policy's allows
-    if (!gate || (!policy && !cut_off(gate->tables)))
+    const auto gate = open_gate_to_write(options_.pin_dir, {});
+    if (gate && gate->mended)
+        log(LogLevel::warning, "a change that was cut off is mended");
+    else if (gate && is_cut_off(gate->tables))
+        log(LogLevel::error, "a change was cut off, and there is no room to mend it");
+}
+
+// Without changes nobody else does; and a ban that has ended still costs its source's packets a
+// longer way.
+void Keeper::sweep() {
+    if (!tables_)
         return;
-    const Status mended = SourceRules(gate->tables).repair();
-    const std::string what =
-        policy ? "a change of policy was cut off" : "a change of bans or allows was cut off";
-    if (mended && !cut_off(gate->tables))
-        log(LogLevel::warning,
-            what + (policy ? "; the one before is in force" : "; what is listed is in force"));
-    else
-        log_error(what, mended ? failed("its allows could not be taken back") : mended.error());
+    const auto lock = lock_gate(options_.pin_dir, {});
+    if (!lock)
+        return;
+    if (const Status swept = SourceRules(*tables_).sweep_some(); !swept)
+        log_error("bans that have ended are not cleared away", swept.error());
 }
 
 void Keeper::tick() {
     look_at_gate();
     bring_back();
     mend();
+    sweep();
     const bool complete = standing_.attached == standing_.wanted;
     if (const Status attached = attach_missing(); !attached && complete)
         log_error("not attached everywhere", attached.error());

@@ -62,15 +62,18 @@ class Keeper {
     Keeper(KeeperOptions options, ConfigFile config)
         : options_(std::move(options)), state_(options_.state_dir), config_(std::move(config)) {}
     Status adopt_or_make();
+    Result<Tables> upgrade();
     void adopt(Tables tables);
     void take(Tables tables);
+    [[nodiscard]] bool is_ours(const Result<Tables>& tables) const;
     void look_at_gate();
     Status put_in_force(const ConfigFile& config);
     void bring_back();
-    void restore(Tables& tables);
+    void restore(Tables& tables, bool switches_only);
     void update_wanted();
     Result<std::set<std::string>> present_interfaces();
     void mend();
+    void sweep();
     Status attach_missing();
     Status attach_to(const std::string& interface);
     [[nodiscard]] bool is_unsaved() const;
@@ -81,6 +84,7 @@ class Keeper {
     ConfigFile config_;
     std::set<std::string> left_alone_;
     std::optional<Tables> tables_;
+    std::optional<uint64_t> pin_;  // gate_pin() of these tables
     uint64_t gate_number_ = 0;
     KeeperStanding standing_;
     Operator self_{"sluiced", {}};

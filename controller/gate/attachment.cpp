@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <span>
 #include <utility>
@@ -437,6 +438,46 @@ Result<Attachment> attach(Tables& tables, const AttachRequest& request) {
     Attachment attachment = describe(tables, *entry);
     attachment.warnings.insert(attachment.warnings.end(), warnings.begin(), warnings.end());
     return attachment;
+}
+
+Result<Attachment> take_over(Tables& tables, const std::string& link_pin) {
+    const auto kernel = probe_kernel();
+    if (!kernel)
+        return kernel.error();
+    const unsigned index = link_interface(link_pin);
+    const auto state = xdp_state(index);
+    // The index may be one of another namespace.
+    if (!state || state->any_id() == 0 || state->any_id() != link_program(link_pin))
+        return failed(link_pin + " holds a gate in another network namespace",
+                      "start sluiced there");
+    const auto interface = find_interface(interface_name(index));
+    if (!interface)
+        return interface.error();
+    std::vector<std::string> warnings;
+    sluice_interface* entry = find_slot(tables, index);
+    if (entry == nullptr) {
+        auto slot = free_slot(tables, *interface, warnings);
+        if (!slot)
+            return slot.error();
+        entry = *slot;
+    }
+    const uint32_t slot = slot_of(tables, *entry);
+    auto program = Program::load(tables, *kernel,
+                                 {.interface_slot = slot,
+                                  .generation = entry->generation,
+                                  .largest_frame = interface->mtu + kFrameOverhead});
+    if (!program)
+        return program.error();
+    __atomic_store_n(&tables.settings().attached[slot],
+                     attached_word(tables, {.interface = interface->name, .confirm = {}}),
+                     __ATOMIC_RELEASE);
+    if (const Status replaced = link_replace(*program, link_pin); !replaced)
+        return replaced.error();
+    // First in the table: cut off in between, the pin is still found where it was.
+    record(*interface, {.native = state->native_id != 0, .program_id = program->id()}, *entry);
+    if (::rename(link_pin.c_str(), link_path(tables, slot).c_str()) != 0)
+        return from_errno(errno, "move " + link_pin);
+    return describe(tables, *entry);
 }
 
 Status detach(Tables& tables, std::string_view name) {

@@ -47,6 +47,11 @@ std::string why_idle(const Attachment& attachment);
 // The caller holds the WriterLock.
 Result<Attachment> attach(Tables& tables, const AttachRequest& request);
 
+// Puts the gate of `tables` in the place of another version's, which the link pinned at `link_pin`
+// holds: atomically, and with that link, whose pin moves to these tables' directory. Can be
+// repeated where it was cut off. The caller holds the WriterLock of both.
+Result<Attachment> take_over(Tables& tables, const std::string& link_pin);
+
 // Takes the gate off one interface, by its name today. ErrorCode::not_found where it is not
 // attached there.
 Status detach(Tables& tables, std::string_view interface);

@@ -43,6 +43,37 @@ sluice_listing entry_of(const RuleEntry& rule, uint64_t until_ns) {
 
 }  // namespace
 
+Result<std::vector<KeptRule>> kept_rules(const Tables& tables, uint64_t now_ns) {
+    Listing listing(tables);
+    if (const Status begun = listing.begin(); !begun)
+        return begun.error();
+    const auto members = listing.all();
+    if (!members)
+        return members.error();
+    std::vector<KeptRule> kept;
+    kept.reserve(members->size());
+    for (const Member& member : *members) {
+        const sluice_listing& entry = member.entry;
+        if (!member.live(now_ns))
+            continue;
+        KeptRule rule;
+        rule.entry = {.prefix = member.prefix(),
+                      .kind = member.kind(),
+                      .forced = (entry.flags & SLUICE_RULE_FORCED) != 0,
+                      .exempt = (entry.flags & SLUICE_RULE_EXEMPT) != 0,
+                      .source_class = entry.source_class,
+                      .since_s = entry.since_s};
+        if (entry.until_ns != SLUICE_NEVER)
+            rule.entry.ttl = std::chrono::nanoseconds(entry.until_ns - now_ns);
+        rule.list = listing.list_name(member.key.list);
+        auto note = listing.read_note(entry.note);
+        rule.actor = std::move(note.actor);
+        rule.reason = std::move(note.reason);
+        kept.push_back(std::move(rule));
+    }
+    return kept;
+}
+
 Result<size_t> SourceRules::restore(std::span<const KeptRule> rules) {
     if (auto begun = begin(); !begun)
         return begun.error();

@@ -115,7 +115,7 @@ void SourceRules::mark_done() {
     tables_->settings().rules_dirty = 0;
 }
 
-Status SourceRules::finish() {
+Status SourceRules::clear_up() {
     auto expired = rules_.find_expired(kSweptAtOnce);
     for (;;) {
         const auto displaced = rules_.take_displaced();
@@ -127,7 +127,11 @@ Status SourceRules::finish() {
                 return settled;
         expired.clear();
     }
-    const Status finished = rules_.finish();
+    return rules_.finish();
+}
+
+Status SourceRules::finish() {
+    const Status finished = clear_up();
     if (finished)
         mark_done();
     return finished;
@@ -404,6 +408,18 @@ Result<size_t> SourceRules::sweep() {
     if (auto finished = finish(); !finished)
         return finished.error();
     return dropped;
+}
+
+Status SourceRules::sweep_some() {
+    if (auto fresh = refresh(); !fresh)
+        return fresh;
+    if (tables_->settings().rules_dirty != 0 || rules_.find_expired(1).empty())
+        return {};
+    mark_dirty();
+    const Status cleared = clear_up();
+    if (cleared)
+        tables_->settings().rules_dirty = 0;
+    return cleared;
 }
 
 }  // namespace sluice

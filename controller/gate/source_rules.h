@@ -111,6 +111,9 @@ struct KeptRule {
     std::string reason{};
 };
 
+// What the listing of `tables` has at this time: see Tables::open_listing().
+Result<std::vector<KeptRule>> kept_rules(const Tables& tables, uint64_t now_ns);
+
 struct ListedRule {
     Prefix prefix{};
     RuleKind kind = RuleKind::ban;
@@ -198,6 +201,9 @@ class SourceRules {
     Status repair();
     // Drops everything that has expired; how many words of lists that were.
     Result<size_t> sweep();
+    // A part of that, different each time, for a few microseconds. Not counted as a change: copies
+    // of what is listed do not have what has expired.
+    Status sweep_some();
 
     // By address; limit 0 = all. Expired ones are never listed.
     [[nodiscard]] Result<RuleList> list(RuleKind kind, std::optional<std::string_view> list = {},
@@ -230,6 +236,7 @@ class SourceRules {
     // write.
     Status begin();
     Status finish();
+    Status clear_up();
     void mark_dirty();
     void mark_done();
     // Makes the flat tables follow the listing for one prefix, and drops what has expired there.

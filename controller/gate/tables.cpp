@@ -28,7 +28,7 @@ namespace sluice {
 namespace {
 
 constexpr std::string_view kAttachAnew =
-    "detach this gate and attach it anew with this version of sluicectl";
+    "start this version's sluiced, which takes it over; or detach it and attach anew";
 
 struct SkeletonDeleter {
     void operator()(sluice_bpf* skeleton) const noexcept { sluice_bpf__destroy(skeleton); }
@@ -173,7 +173,9 @@ Result<UniqueFd> open_pin(const std::string& pin_dir, std::string_view name) {
     if (error_number != ENOENT)
         return from_errno(error_number, "open " + path,
                           error_number == EPERM || error_number == EACCES ? "run as root" : "");
-    return failed(path + " is missing", std::string(kAttachAnew));
+    Error error = failed(path + " is missing", std::string(kAttachAnew));
+    error.another_version = true;
+    return error;
 }
 
 Result<bpf_map_info> map_info(int fd, std::string_view name) {
@@ -220,7 +222,23 @@ Result<TableSizes> pinned_sizes(const std::string& pin_dir) {
 }
 
 Error another_version(std::string_view what) {
-    return failed(std::string(what), std::string(kAttachAnew));
+    Error error = failed(std::string(what), std::string(kAttachAnew));
+    error.another_version = true;
+    return error;
+}
+
+template <class Member>
+Status open_table(const std::string& pin_dir, const MapShape& shape, Member& member) {
+    auto fd = open_pin(pin_dir, shape.name);
+    if (!fd)
+        return fd.error();
+    const auto info = map_info(fd->get(), shape.name);
+    if (!info)
+        return info.error();
+    if (info->key_size != shape.key_bytes || info->value_size != shape.value_bytes ||
+        info->max_entries != shape.entries)
+        return another_version(in_quotes(shape.name) + " in " + pin_dir + " has another layout");
+    return take_map(std::move(*fd), shape, member);
 }
 
 // Settings are read by themselves first: of another version, nothing else can be trusted.
@@ -231,6 +249,9 @@ Status check_version(const std::string& pin_dir) {
     const auto info = map_info(fd->get(), "gate");
     if (!info)
         return info.error();
+    if (std::string_view(info->name) != "gate")
+        return failed("the pins in " + pin_dir + " are not those of a gate",
+                      "name another directory: --pin-dir DIR");
     if (info->value_size != sizeof(sluice_gate) || info->max_entries != 1)
         return another_version("the gate in " + pin_dir + " is of another version");
     const auto gate = FlatTable<sluice_gate>::map(std::move(*fd), 1, "gate");
@@ -317,6 +338,24 @@ Result<Tables> Tables::create(const std::string& pin_dir, const TableSizes& size
     return tables;
 }
 
+Result<Tables> Tables::open_listing(const std::string& pin_dir) {
+    Tables tables;
+    tables.pin_dir = pin_dir;
+    const auto entries = entries_of(pin_dir, "listing");
+    if (!entries)
+        return entries.error();
+    tables.sizes.listing = *entries;
+    const auto taken =
+        visit_tables(tables, tables.sizes, [&](const MapShape& shape, auto& member) -> Status {
+            if (shape.name != "listing" && shape.name != "list_names" && shape.name != "notes")
+                return {};
+            return open_table(pin_dir, shape, member);
+        });
+    if (!taken)
+        return taken.error();
+    return tables;
+}
+
 Result<Tables> Tables::open(const std::string& pin_dir) {
     if (!is_complete(pin_dir))
         return make_error(ErrorCode::not_found, "there is no gate in " + pin_dir,
@@ -332,17 +371,7 @@ Result<Tables> Tables::open(const std::string& pin_dir) {
     tables.pin_dir = pin_dir;
     const auto taken =
         visit_tables(tables, *sizes, [&](const MapShape& shape, auto& member) -> Status {
-            auto fd = open_pin(pin_dir, shape.name);
-            if (!fd)
-                return fd.error();
-            const auto info = map_info(fd->get(), shape.name);
-            if (!info)
-                return info.error();
-            if (info->key_size != shape.key_bytes || info->value_size != shape.value_bytes ||
-                info->max_entries != shape.entries)
-                return another_version(in_quotes(shape.name) + " in " + pin_dir +
-                                       " has another layout");
-            return take_map(std::move(*fd), shape, member);
+            return open_table(pin_dir, shape, member);
         });
     if (!taken)
         return taken.error();

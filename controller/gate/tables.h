@@ -81,6 +81,9 @@ struct Tables {
     // Adopts the maps pinned in `pin_dir`. ErrorCode::not_found: nothing there; failed: another ABI
     // version or layout.
     static Result<Tables> open(const std::string& pin_dir);
+    // The listing alone, with its names and notes: what people asked for, of a gate of another
+    // version. Only Listing may be given these.
+    static Result<Tables> open_listing(const std::string& pin_dir);
 
     [[nodiscard]] sluice_gate& settings() const { return gate[0]; }
     [[nodiscard]] const sluice_seed& seed() const { return gate[0].seed; }

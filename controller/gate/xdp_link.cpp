@@ -139,6 +139,12 @@ unsigned link_interface(const std::string& pin_path) {
     return info ? info->xdp.ifindex : 0;
 }
 
+uint32_t link_program(const std::string& pin_path) {
+    const UniqueFd link(bpf_obj_get(pin_path.c_str()));
+    const auto info = link_info(link);
+    return info ? info->prog_id : 0;
+}
+
 std::optional<uint32_t> link_holding(uint32_t program_id, unsigned interface_index) {
     for (uint32_t id = 0; bpf_link_get_next_id(id, &id) == 0;) {
         const UniqueFd link(bpf_link_get_fd_by_id(id));

@@ -32,6 +32,8 @@ Status link_detach(const std::string& pin_path);
 // The index, in its own namespace, of the interface that a pinned link is on; 0 where the
 // interface or the pin is gone.
 unsigned link_interface(const std::string& pin_path);
+// The program of a pinned link; 0 where the pin is gone.
+uint32_t link_program(const std::string& pin_path);
 // The id of the link that holds a program on an interface; nothing where no link does.
 std::optional<uint32_t> link_holding(uint32_t program_id, unsigned interface_index);
 

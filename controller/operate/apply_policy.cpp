@@ -71,8 +71,9 @@ Result<uint64_t> apply_policy(Tables& tables, const ConfigFile& config,
 Status mend_policy(Tables& tables, const Operator& who) {
     if (tables.settings().lists_ahead == 0)
         return {};
-    if (const Status settled = settle_policy(tables); !settled)
-        return settled;
+    for (const Status& status : {settle_policy(tables), restate_policy(tables)})
+        if (!status)
+            return status;
     // One that waits was complete: its allows end by themselves.
     if (!waits_for_confirmation(tables)) {
         const auto policy = policy_before(tables);

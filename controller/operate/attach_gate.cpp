@@ -102,27 +102,13 @@ Result<WriterLock> lock_pins(const AttachOptions& options) {
     }
 }
 
-std::string mebibytes(uint64_t bytes) {
-    return std::to_string(bytes >> 20) + " MiB";
-}
-
 Result<Tables> make_tables(const AttachOptions& options, const Policy& policy,
                            AttachReport& report) {
-    const auto cpus = cpu_count();
-    if (!cpus)
-        return cpus.error();
-    const TableSizes sizes = needed_sizes(policy, *cpus);
-    const auto available = available_memory();
-    if (!available)
-        return available.error();
-    report.table_bytes = sizes.memory();
-    if (options.before_tables)
-        options.before_tables(report.table_bytes, *available);
-    if (report.table_bytes > *available)
-        return failed("the tables need " + mebibytes(report.table_bytes) + ", but only " +
-                          mebibytes(*available) + " of memory are available",
-                      "lower [sources] capacity");
-    return Tables::create(options.pin_dir, sizes);
+    const auto sizes = affordable_sizes(policy, options.before_tables);
+    if (!sizes)
+        return sizes.error();
+    report.table_bytes = sizes->memory();
+    return Tables::create(options.pin_dir, *sizes);
 }
 
 Result<Tables> adopt_or_make(const AttachOptions& options, const Policy& policy,
@@ -266,7 +252,7 @@ Result<AttachReport> attach_gate(const AttachOptions& options) {
     if (!tables)
         return tables.error();
     SourceRules rules(*tables);
-    if (const Status guarded = protect_host(rules, options.who); !guarded)
+    if (const Status guarded = protect_host(*tables, rules, options.who); !guarded)
         return guarded.error().with_context("protected set");
     const Status attached = report.new_gate ? attach_new_gate(*tables, *config, options, report)
                                             : attach_more(*tables, *config, options, report);

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "gate/source_rules.h"
 #include "gate/table_list.h"
 #include "operate/apply_policy.h"
 
@@ -98,9 +99,23 @@ Result<WritableGate> open_gate_to_write(const std::string& pin_dir,
     auto tables = open_gate(pin_dir);
     if (!tables)
         return tables.error();
-    // Without room for it the mark stays, and `status` tells; nobody's own change waits for that.
-    (void)mend_policy(*tables, current_operator());
-    return WritableGate{*std::move(lock), *std::move(tables)};
+    WritableGate gate{*std::move(lock), *std::move(tables), false};
+    // What a writer that was killed has left. Without room to mend it the mark stays, and `status`
+    // tells; nobody's own change waits for that.
+    if (is_cut_off(gate.tables)) {
+        (void)mend_policy(gate.tables, current_operator());
+        (void)SourceRules(gate.tables).repair();
+        gate.mended = !is_cut_off(gate.tables);
+    }
+    return gate;
+}
+
+bool is_cut_off(const Tables& tables) {
+    return tables.settings().rules_dirty != 0 || tables.settings().lists_ahead != 0;
+}
+
+std::optional<uint64_t> gate_pin(const std::string& pin_dir) {
+    return inode_of(pin_dir + "/gate");
 }
 
 bool is_bpffs_root(const std::string& path) {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "base/result.h"
@@ -19,11 +21,18 @@ Result<WriterLock> lock_gate(const std::string& pin_dir, std::chrono::millisecon
 struct WritableGate {
     WriterLock lock;
     Tables tables;
+    bool mended = false;  // a change that was cut off before
 };
+
+// Whether a change of bans, allows or the policy is under way, or its writer was killed.
+bool is_cut_off(const Tables& tables);
 
 // As open_gate, with everybody else kept from writing.
 Result<WritableGate> open_gate_to_write(const std::string& pin_dir,
                                         std::chrono::milliseconds timeout);
+
+// A number that the pins of another gate do not have; nothing where there are none. Cheap.
+std::optional<uint64_t> gate_pin(const std::string& pin_dir);
 
 bool is_on_bpffs(const std::string& path);
 // Where everybody's pins lie.

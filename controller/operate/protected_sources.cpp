@@ -96,10 +96,33 @@ Result<std::vector<ProtectedSource>> wanted_protections(const Tables& tables, co
     return found;
 }
 
-Status protect_host(SourceRules& rules, const Operator& who) {
+namespace {
+
+// FNV-1a; never 0.
+uint64_t hash_of(const std::vector<ProtectedSource>& sources) {
+    uint64_t hash = 14695981039346656037U;
+    const auto add = [&hash](uint8_t byte) { hash = (hash ^ byte) * 1099511628211U; };
+    for (const ProtectedSource& source : sources) {
+        for (const char c : source.list)
+            add(static_cast<uint8_t>(c));
+        for (const uint8_t byte : source.address.bytes())
+            add(byte);
+    }
+    return hash | 1;
+}
+
+}  // namespace
+
+Status protect_host(const Tables& tables, SourceRules& rules, const Operator& who) {
     const auto wanted = host_sources();
     if (!wanted)
         return wanted.error();
+    // Nobody else writes to these lists, and to compare them is a look at everything that is
+    // banned.
+    auto& listed = tables.settings().host_sources;
+    const uint64_t hash = hash_of(*wanted);
+    if (listed == hash)
+        return protect_operator(rules, who);
     const auto standing = rules.protections();
     if (!standing)
         return standing.error();
@@ -111,12 +134,13 @@ Status protect_host(SourceRules& rules, const Operator& who) {
         if (const Status followed = follow(rules, who, list, addresses, *standing); !followed)
             return followed;
     }
+    listed = hash;
     return protect_operator(rules, who);
 }
 
 Status refresh_protection(const Tables& tables, SourceRules& rules, const Operator& who) {
     const Status done =
-        attached_here(tables) ? protect_host(rules, who) : protect_operator(rules, who);
+        attached_here(tables) ? protect_host(tables, rules, who) : protect_operator(rules, who);
     return done ? done : done.error().with_context("protected set");
 }
 

@@ -32,7 +32,7 @@ Result<std::vector<ProtectedSource>> wanted_protections(const Tables& tables, co
 
 // Makes the lists follow what the host looks like now, and protects the operator's SSH client for
 // as long as sessions usually last.
-Status protect_host(SourceRules& rules, const Operator& who);
+Status protect_host(const Tables& tables, SourceRules& rules, const Operator& who);
 // The same, before anything by which more could be dropped; as wanted_protections() has it.
 Status refresh_protection(const Tables& tables, SourceRules& rules, const Operator& who);
 

@@ -37,6 +37,10 @@ bool has_window(const Service& service) {
     });
 }
 
+std::string mebibytes(uint64_t bytes) {
+    return std::to_string(bytes >> 20) + " MiB";
+}
+
 uint32_t sets_for(uint64_t entries, uint64_t per_set) {
     const uint64_t sets = entries * 100 / (per_set * kFillPercent) + 1;
     return static_cast<uint32_t>(std::min(std::bit_ceil(sets), kMostSets));
@@ -96,6 +100,24 @@ Result<uint64_t> available_memory() {
             return kibibytes * 1024;
     }
     return failed("/proc/meminfo does not say how much memory is available");
+}
+
+Result<TableSizes> affordable_sizes(
+    const Policy& policy, const std::function<void(uint64_t needed, uint64_t available)>& told) {
+    const auto cpus = cpu_count();
+    if (!cpus)
+        return cpus.error();
+    const TableSizes sizes = needed_sizes(policy, *cpus);
+    const auto available = available_memory();
+    if (!available)
+        return available.error();
+    if (told)
+        told(sizes.memory(), *available);
+    if (sizes.memory() > *available)
+        return failed("the tables need " + mebibytes(sizes.memory()) + ", but only " +
+                          mebibytes(*available) + " of memory are available",
+                      "lower [sources] capacity");
+    return sizes;
 }
 
 std::vector<std::string> shortfalls(const TableSizes& have, const TableSizes& need) {

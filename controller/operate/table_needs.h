@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,12 @@ Result<uint32_t> cpu_count();
 
 // Bytes that new tables can take before the machine starts to swap or kill.
 Result<uint64_t> available_memory();
+
+// What the policy needs here; an error where there is not so much memory. `told` hears both numbers
+// first, in bytes.
+Result<TableSizes> affordable_sizes(
+    const Policy& policy,
+    const std::function<void(uint64_t needed, uint64_t available)>& told = {});
 
 // What is smaller than it should be, for people; empty where everything fits.
 std::vector<std::string> shortfalls(const TableSizes& have, const TableSizes& need);
