@@ -36,6 +36,9 @@ std::string text_of(const Json& event) {
     if (event.contains("not_written"))
         return text("time").substr(11, 12) + "  … " + text("not_written") +
                " more packets: " + text("service") + ' ' + text("verdict");
+    if (event.contains("before"))
+        return text("time").substr(11, 12) + "  … " + text("before") +
+               " packets before sluiced began to read: " + text("service") + ' ' + text("verdict");
     if (event.contains("lost"))
         return "… " + text("lost") + " lines lost: this terminal is too slow";
     return text("time").substr(11, 12) + "  " + text("src") + " → " + text("dst") + ' ' +

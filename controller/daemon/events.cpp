@@ -69,6 +69,12 @@ void EventPump::take() {
 
 void EventPump::flush() {
     take();
+    if (names_) {
+        for (const Untold& untold : names_->settle())
+            log_.add(untold);
+        for (const Untold& untold : names_->before())
+            log_.add_before(untold);
+    }
     const auto now = std::chrono::steady_clock::now();
     log_.flush(now - flushed_);
     flushed_ = now;

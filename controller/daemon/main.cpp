@@ -216,8 +216,8 @@ int Daemon::run() {
         if ((polls[1].revents & POLLIN) != 0) {
             uint64_t ticks = 0;
             (void)!::read(timer_.get(), &ticks, sizeof(ticks));
+            events_->flush();  // of the gate that a tick may find gone
             keeper_.tick();
-            events_->flush();
             (void)::sd_notify(0, "WATCHDOG=1");
         }
         if (own > 2 && (polls[2].revents & POLLIN) != 0)

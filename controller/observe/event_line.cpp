@@ -42,6 +42,9 @@ std::string text_of(const char* text, size_t most) {
     return {text, ::strnlen(text, most)};
 }
 
+// Kinds that no event ever came for are looked for each so many times: that reads every counter.
+constexpr unsigned kFullScans = 16;
+
 }  // namespace
 
 nlohmann::ordered_json Event::to_json() const {
@@ -74,6 +77,80 @@ std::string EventNames::limit_of(uint64_t version, const std::string& service, R
     return policy_ ? written_rate(*policy_, service, rule) : std::string();
 }
 
+EventNames::EventNames(const Tables& tables) : tables_(&tables), base_(all_drops()) {}
+
+std::string EventNames::service_name(uint32_t service) const {
+    return service == SLUICE_SERVICE_OTHER || service >= tables_->sizes.services
+               ? "other"
+               : text_of(tables_->service_names[service].name, SLUICE_NAME_BYTES);
+}
+
+Untold EventNames::untold(const Kind& kind, uint64_t packets) const {
+    return {service_name(std::get<2>(kind)), std::string(counter_name(std::get<3>(kind))), packets};
+}
+
+uint64_t EventNames::counter(const Kind& kind) const {
+    const auto [cpu, interface, service, index] = kind;
+    const TableSizes& sizes = tables_->sizes;
+    if (cpu >= sizes.cpus || interface >= sizes.interfaces || service >= sizes.services ||
+        index >= SLUICE_COUNTERS)
+        return 0;
+    const size_t row = (size_t{cpu} * sizes.interfaces + interface) * sizes.services + service;
+    return __atomic_load_n(&tables_->counters[row].by_verdict[index].packets, __ATOMIC_RELAXED);
+}
+
+EventNames::Counts EventNames::all_drops() const {
+    const TableSizes& sizes = tables_->sizes;
+    Counts found;
+    for (uint32_t cpu = 0; cpu < sizes.cpus; ++cpu)
+        for (uint16_t interface = 0; interface < sizes.interfaces; ++interface)
+            for (uint16_t service = 0; service < sizes.services; ++service)
+                for (uint32_t index = SLUICE_FIRST_DROP; index < SLUICE_COUNTERS; ++index) {
+                    const Kind kind{cpu, interface, service, index};
+                    if (const uint64_t packets = counter(kind); packets != 0)
+                        found.emplace(kind, packets);
+                }
+    return found;
+}
+
+uint64_t& EventNames::last_of(const Kind& kind, uint64_t count) {
+    const auto [last, is_first] = seen_.try_emplace(kind, 0);
+    if (const auto base = is_first ? base_.find(kind) : base_.end(); base != base_.end()) {
+        // One that waited in the ring is older than the start.
+        last->second = std::min(base->second, count - 1);
+        before_.push_back(untold(kind, last->second));
+        base_.erase(base);
+    }
+    return last->second;
+}
+
+std::vector<Untold> EventNames::before() {
+    return std::exchange(before_, {});
+}
+
+std::vector<Untold> EventNames::settle() {
+    for (const auto& [kind, packets] : std::exchange(base_, {})) {
+        before_.push_back(untold(kind, packets));
+        seen_.emplace(kind, packets);
+    }
+    if (settled_++ % kFullScans == 0)
+        for (const auto& [kind, packets] : all_drops())
+            seen_.try_emplace(kind, 0);
+    std::vector<Untold> found;
+    for (auto& [kind, seen] : seen_) {
+        if (std::get<3>(kind) < SLUICE_FIRST_DROP)
+            continue;
+        const uint64_t now = counter(kind);
+        if (now < seen)  // its service's id was given to another
+            seen = 0;
+        if (std::exchange(resting_[kind], now) != now || now == seen)
+            continue;
+        found.push_back(untold(kind, now - seen));
+        seen = now;
+    }
+    return found;
+}
+
 Event EventNames::name(const sluice_event& raw) {
     const Tables& t = *tables_;
     const uint32_t index = sluice_counter_index(raw.verdict, raw.flags & SLUICE_EVENT_WOULD);
@@ -87,9 +164,7 @@ Event EventNames::name(const sluice_event& raw) {
     event.protocol = raw.protocol;
     event.source_port = raw.source_port;
     event.destination_port = raw.destination_port;
-    event.service = raw.service == SLUICE_SERVICE_OTHER || raw.service >= t.sizes.services
-                        ? "other"
-                        : text_of(t.service_names[raw.service].name, SLUICE_NAME_BYTES);
+    event.service = service_name(raw.service);
     event.verdict = index < SLUICE_COUNTERS ? counter_name(index) : "unknown";
     if (raw.rule < SLUICE_RULES) {
         const Rule rule = rule_from_index(raw.rule);
@@ -100,13 +175,13 @@ Event EventNames::name(const sluice_event& raw) {
     event.measured_ns = raw.measured;
     event.passed = !sluice_is_drop(raw.verdict);
     event.connection = (raw.flags & SLUICE_EVENT_CONNECTION) != 0;
-    // Counters of a gate made anew begin at nothing again.
+    // Counters of a service whose id was given to another begin at nothing again.
     const auto since = [&raw](uint64_t& last) {
         const uint64_t before = std::exchange(last, raw.count);
         return raw.count > before ? raw.count - before : raw.count;
     };
     const Kind kind{raw.cpu, raw.interface, raw.service, index};
-    event.sampled_of = since(seen_[kind]);
+    event.sampled_of = since(last_of(kind, raw.count));
     event.weight = 1;
     if ((raw.flags & SLUICE_EVENT_FIRST) == 0) {
         // How many there were before the first one says nothing about now.

@@ -1,6 +1,7 @@
 #include "observe/event_log.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "observe/timestamp.h"
 
@@ -22,6 +23,23 @@ std::string as_line(const nlohmann::ordered_json& json) {
 void EventLog::leave_out(const Event& event) {
     left_out_[{event.service, event.verdict}] += event.sampled_of;
     not_written_ += event.sampled_of;
+}
+
+void EventLog::add(const Untold& untold) {
+    left_out_[{untold.service, untold.verdict}] += untold.packets;
+    not_written_ += untold.packets;
+}
+
+void EventLog::add_before(const Untold& untold) {
+    before_[{untold.service, untold.verdict}] += untold.packets;
+}
+
+void EventLog::tell(Packets& packets, const char* field) {
+    for (const auto& [kind, count] : std::exchange(packets, {}))
+        write_(as_line({{"time", format_timestamp(wall_clock_ns())},
+                        {"service", kind.first},
+                        {"verdict", kind.second},
+                        {field, count}}));
 }
 
 void EventLog::add(Event event) {
@@ -54,12 +72,8 @@ void EventLog::flush(std::chrono::nanoseconds elapsed) {
     }
     waiting_.clear();
     place_.clear();
-    for (const auto& [kind, packets] : left_out_)
-        write_(as_line({{"time", format_timestamp(wall_clock_ns())},
-                        {"service", kind.first},
-                        {"verdict", kind.second},
-                        {"not_written", packets}}));
-    left_out_.clear();
+    tell(before_, "before");
+    tell(left_out_, "not_written");
 }
 
 }  // namespace sluice

@@ -26,6 +26,10 @@ class EventLog {
         : lines_per_second_(lines_per_second), write_(std::move(write)) {}
 
     void add(Event event);
+    // What no event stands for.
+    void add(const Untold& untold);
+    // What was counted before the first event: told once, apart.
+    void add_before(const Untold& untold);
     // Deals out the lines of the time since the last call.
     void flush(std::chrono::nanoseconds elapsed);
 
@@ -33,7 +37,11 @@ class EventLog {
     [[nodiscard]] uint64_t not_written() const { return not_written_; }
 
   private:
+    // (service, verdict)
+    using Packets = std::map<std::pair<std::string, std::string>, uint64_t>;
+
     void leave_out(const Event& event);
+    void tell(Packets& packets, const char* field);
 
     double lines_per_second_;
     Write write_;
@@ -41,7 +49,8 @@ class EventLog {
     std::vector<std::pair<IpAddress, std::vector<Event>>> waiting_;  // by source, as they came
     std::map<IpAddress, size_t> place_;
     size_t events_ = 0;
-    std::map<std::pair<std::string, std::string>, uint64_t> left_out_;  // (service, verdict)
+    Packets before_;
+    Packets left_out_;
     uint64_t not_written_ = 0;
 };
 
