@@ -2,7 +2,7 @@
 # understands all. Source this file from bash after `set -euo pipefail`.
 # shellcheck shell=bash disable=SC2034
 
-sluicectl=/tests/sluicectl
+sluicectl=/tests/sluicectl sluiced=/tests/sluiced
 failures=0
 readonly out=/tmp/out err=/tmp/err
 
