@@ -42,7 +42,10 @@ struct Session {
 
     [[nodiscard]] Result<Tables> open() const { return open_gate(pin_dir); }
     [[nodiscard]] Result<WritableGate> open_to_write() const {
-        return open_gate_to_write(pin_dir, timeout);
+        auto gate = open_gate_to_write(pin_dir, timeout);
+        if (gate && gate->mended)
+            progress("an earlier change that was cut off is mended");
+        return gate;
     }
     // Into the audit log, before it is done. A disk that cannot take it does not stop an operator
     // in an incident, but he is told.

@@ -64,6 +64,9 @@ Json bans_json(const RuleCounts& counts, const Enforcement& enforcement,
     if (counts.bans_enforced < counts.bans_wanted)
         warnings.push_back(plural(counts.bans_wanted - counts.bans_enforced, "ban") +
                            " wanted but not in force");
+    if (counts.bans_enforced > counts.bans_wanted)
+        warnings.push_back(plural(counts.bans_enforced - counts.bans_wanted, "ban") +
+                           " in force that no list has any more");
     if (counts.bans_overruled != 0)
         warnings.push_back("without effect: " + plural(counts.bans_overruled, "ban") +
                            ", allowed or protected since; sluicectl bans shows which");
@@ -129,10 +132,10 @@ Result<Answer> run(const Session& session) {
         {"tables", tables_json(*counts, answer.warnings)},
         {"totals", totals_json(*tables)}};
     answer.warnings.insert(answer.warnings.end(), enforcement.idle.begin(), enforcement.idle.end());
-    if (tables->settings().lists_ahead != 0)
+    if (is_cut_off(*tables))
         answer.warnings.push_back(
-            "a change of policy is under way, or was cut off between its allows and its limits; "
-            "the next change of anything takes its allows back");
+            "a change is under way, or was cut off half-way; the next change of anything, or "
+            "sluiced within a second, mends that");
     return answer;
 }
 

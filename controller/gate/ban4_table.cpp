@@ -234,11 +234,12 @@ Result<Ban4Table::Prepared> Ban4Table::prepare(std::span<const Ban4> bans, uint3
     if (!read)
         return read.error();
     if (together.size() > overflow_.capacity())
-        return failed(
-            "the table of exact IPv4 bans has no room for " + std::to_string(bans.size()) +
-                " bans (ban4_lines: " + std::to_string(view_.capacity()) +
-                " lines, ban4_overflow: " + std::to_string(overflow_.capacity()) + " entries)",
-            std::string(kMakeRoom));
+        return failed("the table of exact IPv4 bans has no room for " +
+                          std::to_string(bans.size()) + " bans (ban4_lines: " +
+                          std::to_string(uint64_t{view_.capacity()} * SLUICE_BAN4_SLOTS) +
+                          " entries, ban4_overflow: " + std::to_string(overflow_.capacity()) +
+                          " entries)",
+                      std::string(kMakeRoom));
     return prepared;
 }
 

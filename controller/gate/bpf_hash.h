@@ -19,7 +19,7 @@ namespace sluice {
 
 // The sizes of the tables about sources are fixed.
 inline constexpr std::string_view kMakeRoom =
-    "make room: sluicectl bans list shows whose they are, bans flush --source LIST takes them back";
+    "make room: sluicectl bans shows whose they are, bans flush --source LIST takes them back";
 
 template <class Key, class Value>
 class BpfHash {

@@ -273,9 +273,10 @@ Result<RuleTable::Prepared> RuleTable::prepare(std::span<const RuleRow> rows,
         return read.error();
     if (together.size() > overflow_.capacity())
         return failed("the table of rules has no room for " + std::to_string(rows.size()) +
-                          " rules (rule_lines: " + std::to_string(view_.capacity()) +
-                          " lines, rule_overflow: " + std::to_string(overflow_.capacity()) +
-                          " entries)",
+                          " rules (rule_lines: " +
+                          std::to_string(uint64_t{view_.capacity()} * SLUICE_RULE_SLOTS) +
+                          " entries, rule_overflow, where IPv6 prefixes longer than /64 go: " +
+                          std::to_string(overflow_.capacity()) + " entries)",
                       std::string(kMakeRoom));
     return prepared;
 }

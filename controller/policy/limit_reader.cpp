@@ -13,6 +13,8 @@ using std::chrono::nanoseconds;
 using namespace std::chrono_literals;
 
 constexpr nanoseconds kLongestWindow{SLUICE_MAX_WINDOW_NS};
+// A window lasts up to a tick of the clock longer: 10 ms at the most.
+constexpr nanoseconds kShortestWindow = std::chrono::milliseconds(10);
 
 std::string_view rate_example(Dimension dimension) {
     return dimension == Dimension::bytes ? "\"2MB/s\"" : "\"20/s\"";
@@ -63,8 +65,9 @@ std::optional<StrictWindow> read_window(TableReader table) {
     const auto window = window_field->parsed(parse_duration, "\"60s\"");
     if (!limit || !window)
         return std::nullopt;
-    if (*window == nanoseconds::zero() || *window > kLongestWindow) {
-        window_field->fail("is out of range", "use a window above 0 and up to \"" +
+    if (*window < kShortestWindow || *window > kLongestWindow) {
+        window_field->fail("is out of range", "use a window of \"" +
+                                                  format_duration(kShortestWindow) + "\" to \"" +
                                                   format_duration(kLongestWindow) + '"');
         return std::nullopt;
     }

@@ -87,7 +87,9 @@ void read_interfaces(const Field& field, std::vector<std::string>& interfaces) {
         if (!name)
             continue;
         const bool valid = !name->empty() && name->size() <= kLongestInterfaceName &&
-                           name->find_first_of("/ \t\n") == std::string::npos;
+                           *name != "." && *name != ".." && std::ranges::all_of(*name, [](char c) {
+                               return c > ' ' && c < 127 && c != '/' && c != ':';
+                           });
         if (!valid)
             item.fail("is no interface name", "use a name as in \"ip link\", such as \"eth0\"");
         else if (std::find(interfaces.begin(), interfaces.end(), *name) != interfaces.end())
@@ -222,6 +224,8 @@ void read_events(const Field& field, Policy& policy) {
         const std::string where = file->string(kExample).value_or("journal");
         if (!where.starts_with('/') && where != "journal" && where != "stdout")
             file->fail("is no absolute path", "use a path, \"journal\" or \"stdout\"");
+        else if (where.find('\0') != std::string::npos)
+            file->fail("has a NUL character", "use a path, \"journal\" or \"stdout\"");
         policy.surroundings.events_file = where;
     }
     table->finish();
@@ -345,8 +349,12 @@ Result<Policy> load_policy(const std::string& path) {
         return more.error();
     for (const std::string& name : *more) {
         auto added = read_config(name);
-        if (!added)
-            return added.error();
+        if (!added) {
+            Error error = added.error();
+            if (error.hint.empty())
+                error.hint = "mend it, or take it out of conf.d";
+            return error;
+        }
         if (auto status = merge(*config, *std::move(added)); !status)
             return status.error();
     }

@@ -39,6 +39,9 @@ void read_limits(TableReader& table, Scope scope, ScaleRange scales, Limits& lim
     }
 }
 
+// Below a tick of the clock it would mean nothing.
+constexpr std::chrono::milliseconds kShortestJail{10};
+
 std::optional<Jail> read_jail(const Field& on_excess) {
     constexpr std::string_view kExample = "\"police\" or { jail = \"30s\", spoofable = false }";
     if (on_excess.is_string()) {
@@ -53,9 +56,9 @@ std::optional<Jail> read_jail(const Field& on_excess) {
     Jail jail;
     if (const auto field = table->require("jail", "\"30s\"")) {
         jail.duration = field->parsed(parse_duration, "\"30s\"").value_or(1s);
-        if (jail.duration == nanoseconds::zero() || jail.duration > kLongestState)
-            field->fail("is out of range",
-                        "use a time above 0 and up to \"" + format_duration(kLongestState) + '"');
+        if (jail.duration < kShortestJail || jail.duration > kLongestState)
+            field->fail("is out of range", "use a time of \"" + format_duration(kShortestJail) +
+                                               "\" to \"" + format_duration(kLongestState) + '"');
     }
     if (const auto field = table->take("spoofable"))
         jail.spoofable = field->boolean().value_or(false);

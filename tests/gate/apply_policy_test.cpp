@@ -11,6 +11,7 @@
 
 #include "gate/policy_store.h"
 #include "gate/source_rules.h"
+#include "gate/switches.h"
 #include "operate/gate_access.h"
 #include "policy/parse.h"
 #include "test_gate.h"
@@ -87,6 +88,38 @@ TEST_F(ApplyPolicyTest, TheNextChangeMendsWhatAKilledWriterLeft) {
         expect_whole();
     }
     EXPECT_GT(cut_off, 0);
+}
+
+// One that drops nothing because it only observes, and one because its limit is high.
+ConfigFile harmless(bool observes) {
+    std::string text = observes ? "mode = \"observe\"\n" : "mode = \"enforce\"\n";
+    for (int i = 0; i < 3; ++i)
+        text += "[[service]]\nname = \"s" + std::to_string(i) + "\"\nmatch = [\"udp/" +
+                std::to_string(1000 + i) + "\"]\nmode = \"" + (observes ? "observe" : "enforce") +
+                "\"\n[service.per_source]\ndata = \"" + (observes ? "1/s" : "900000/s") + "\"\n";
+    const std::string name = observes ? "observes" : "high";
+    auto policy = parse_policy(text, name);
+    return {policy.value(), std::move(text), name};
+}
+
+TEST_F(ApplyPolicyTest, ModesBelongToThePolicyInForceWhereItsWriterWasKilled) {
+    const ConfigFile observes = harmless(true), high = harmless(false);
+    apply(observes);
+    const auto expect_modes = [&](const std::string& source) {
+        const Mode mode = source == observes.source ? Mode::observe : Mode::enforce;
+        EXPECT_EQ(mode_of(*tables_, WholeGate{}).value(), mode) << source;
+        EXPECT_EQ(mode_of(*tables_, OneService{"s1"}).value(), mode) << source;
+    };
+    for (int kill = 0; kill < 60; ++kill) {
+        const bool observing = current_policy(*tables_).value().source == observes.source;
+        apply_and_die(observing ? high : observes, {}, std::chrono::microseconds(kill * 100));
+        // Meanwhile at the most lenient.
+        const bool strict = mode_of(*tables_, WholeGate{}).value() == Mode::enforce ||
+                            mode_of(*tables_, OneService{"s1"}).value() == Mode::enforce;
+        EXPECT_FALSE(strict && current_policy(*tables_).value().source == observes.source);
+        ASSERT_TRUE(open_gate_to_write(pin_dir_, 1s));
+        expect_modes(current_policy(*tables_).value().source);
+    }
 }
 
 // What such a policy allows ends by itself, unless somebody makes it stay in the meantime.

@@ -255,6 +255,24 @@ TEST_F(SourceRulesTest, SweepingLeavesWhatIsAlive) {
     EXPECT_EQ(rules_->counts().value().tables.front().used, 1U);
 }
 
+TEST_F(SourceRulesTest, WhatHasExpiredGoesWithoutAnyChange) {
+    for (int i = 0; i < 50; ++i) {
+        ban("192.0.2." + std::to_string(i), 10s);
+        ban("2001:db8:" + std::to_string(i) + "::/64", 10s);
+    }
+    ban("198.51.100.0/24", 1h);
+    const uint64_t changes = tables_->settings().changes;
+    set_clock(1020);
+    // Each looks at a part.
+    for (int i = 0; i < 200; ++i)
+        ASSERT_TRUE(rules_->sweep_some());
+    EXPECT_EQ(rules_->counts().value().tables.front().used, 1U);
+    EXPECT_EQ(tables_->settings().bans4, 0U);
+    EXPECT_EQ(tables_->settings().rule_lengths[1], 0U);
+    EXPECT_EQ(tables_->settings().changes, changes);
+    EXPECT_TRUE(banned("198.51.100.9"));
+}
+
 // --- taking back -------------------------------------------------------------------------------
 
 TEST_F(SourceRulesTest, AWiderUnbanTakesBackWhatIsInside) {

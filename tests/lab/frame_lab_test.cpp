@@ -44,7 +44,7 @@ TEST_F(FrameLab, GenericModeChargesSegmentsAndBytesOfTheFrame) {
     const UniqueFd client = upload(kBytes);
 
     const auto frames = static_cast<double>(counted(SLUICE_pass_within, "web"));
-    const auto segments = static_cast<double>(segments_sent(client));
+    const auto segments = static_cast<double>(sent(client).segments);
     const auto data = static_cast<double>(demand("web", SLUICE_DATA));
     const auto packets = static_cast<double>(demand("web", SLUICE_PACKETS));
     const auto bytes = static_cast<double>(demand("web", SLUICE_BYTES));
@@ -56,7 +56,7 @@ TEST_F(FrameLab, GenericModeChargesSegmentsAndBytesOfTheFrame) {
     // Bytes are those of the frame that is there: a super-packet has one header for all its
     // segments.
     const double headers = 14 + 20 + 32;
-    const double seen = static_cast<double>(kBytes) + frames * headers;
+    const double seen = static_cast<double>(sent(client).bytes) + frames * headers;
     EXPECT_NEAR(bytes / seen, 1, 0.01);
     EXPECT_EQ(counted(SLUICE_drop_malformed), 0U);
 }

@@ -146,11 +146,11 @@ void send_datagrams(const UniqueFd& from, std::string_view address, uint16_t por
         ::sendto(from.get(), data.data(), data.size(), 0, generic(to), sizeof(to));
 }
 
-uint64_t segments_sent(const UniqueFd& socket) {
+Sent sent(const UniqueFd& socket) {
     tcp_info info{};
     socklen_t size = sizeof(info);
     ::getsockopt(socket.get(), IPPROTO_TCP, TCP_INFO, &info, &size);
-    return info.tcpi_data_segs_out;
+    return {info.tcpi_data_segs_out, info.tcpi_bytes_sent};
 }
 
 std::optional<uint64_t> arrival(const UniqueFd& socket, std::chrono::milliseconds timeout) {

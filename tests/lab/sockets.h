@@ -26,8 +26,12 @@ std::optional<std::chrono::duration<double>> transfer(const UniqueFd& from, cons
 // So many small datagrams from one socket to one port.
 void send_datagrams(const UniqueFd& from, std::string_view address, uint16_t port, unsigned count,
                     size_t size = 32);
-// Data segments that a TCP socket has sent, retransmissions included.
-uint64_t segments_sent(const UniqueFd& socket);
+// What a TCP socket has sent, retransmissions included.
+struct Sent {
+    uint64_t segments = 0;  // with data
+    uint64_t bytes = 0;
+};
+Sent sent(const UniqueFd& socket);
 
 // The next datagram: when the kernel received it, in monotonic ns; nothing after `timeout`.
 std::optional<uint64_t> arrival(const UniqueFd& socket, std::chrono::milliseconds timeout);

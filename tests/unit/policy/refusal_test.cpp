@@ -255,10 +255,13 @@ INSTANTIATE_TEST_SUITE_P(
                   "5:25: connections.limit: 65536 is out of range; use a whole number from 1 to "
                   "65535"),
         in_source("connections = { limit = 10, window = '61m' }",
-                  "5:38: connections.window: is out of range; use a window above 0 and up to "
+                  "5:38: connections.window: is out of range; use a window of \"10ms\" to "
                   "\"1h\""),
         in_source("connections = { limit = 10, window = '0s' }",
-                  "5:38: connections.window: is out of range; use a window above 0 and up to "
+                  "5:38: connections.window: is out of range; use a window of \"10ms\" to "
+                  "\"1h\""),
+        in_source("connections = { limit = 10, window = '9ms' }",
+                  "5:38: connections.window: is out of range; use a window of \"10ms\" to "
                   "\"1h\""),
         in_source("connections = { limit = 10, window = '60' }",
                   "5:38: connections.window: \"60\" has no unit; use a number and a unit (ms, s, "
@@ -285,9 +288,9 @@ INSTANTIATE_TEST_SUITE_P(
         in_source("data = '1/s'\non_excess = { spoofable = true }",
                   "6:13: on_excess.jail: is missing; add jail = \"30s\""),
         in_source("data = '1/s'\non_excess = { jail = '3d' }",
-                  "6:22: on_excess.jail: is out of range; use a time above 0 and up to \"2d\""),
+                  "6:22: on_excess.jail: is out of range; use a time of \"10ms\" to \"2d\""),
         in_source("data = '1/s'\non_excess = { jail = '0s' }",
-                  "6:22: on_excess.jail: is out of range; use a time above 0 and up to \"2d\""),
+                  "6:22: on_excess.jail: is out of range; use a time of \"10ms\" to \"2d\""),
         in_source("data = '1/s'\non_excess = { jail = '-5s' }",
                   "6:22: on_excess.jail: \"-5s\" is negative; use a number and a unit (ms, s, m, "
                   "h, d) such as \"10s\""),
