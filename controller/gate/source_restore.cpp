@@ -83,6 +83,7 @@ Result<size_t> SourceRules::restore(std::span<const KeptRule> rules) {
     const uint64_t now = gate_now_ns(*tables_);
     Notes notes(listing_);
     std::vector<Member> put;
+    put.reserve(rules.size());
     std::vector<Member> before;
     size_t held = 0;
     for (const KeptRule& rule : rules) {

@@ -28,6 +28,7 @@ has() { grep -qF -- "$2" "$1" || { echo "no \"$2\" in:" && cat "$1" && return 1;
 has_not() { ! has "$@" >/dev/null || { echo "\"$2\" in:" && cat "$1" && return 1; }; }
 
 make_edge() {
+    [[ ! -e /sys/class/net/edge0 ]] || return 0
     ip link add edge0 type veth peer name world0
     ip address add 192.0.2.1/24 dev edge0
     ip link set world0 up
