@@ -1,6 +1,7 @@
 #include "gate/inquiry.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/quantities.h"
 #include "gate/counters.h"
@@ -272,7 +273,14 @@ class Asking {
 bool Answer::is_stricter_than(const Answer& other) const {
     if (severity != other.severity)
         return severity > other.severity;
-    return headroom < other.headroom;
+    if (headroom != other.headroom)
+        return headroom < other.headroom;
+    // Of those that nobody has drawn from, the one that is empty first.
+    const auto left = [](const Answer& answer) {
+        return answer.why.bucket ? answer.why.bucket->available
+                                 : std::numeric_limits<uint64_t>::max();
+    };
+    return left(*this) < left(other);
 }
 
 Result<Answer> ask_limits(const Tables& tables, const Inquiry& inquiry) {
