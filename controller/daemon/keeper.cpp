@@ -193,9 +193,13 @@ Result<std::set<std::string>> Keeper::present_interfaces() {
     const auto all = attachments(*tables_);
     if (!all)
         return all.error();
-    for (const Attachment& attachment : *all)
+    for (const Attachment& attachment : *all) {
         if (!attachment.lost)
             present.insert(attachment.interface);
+        // Somebody put it on again, even if it was lost before anybody looked.
+        if (left_alone_.erase(attachment.interface) != 0)
+            update_wanted();
+    }
     return present;
 }
 
@@ -203,9 +207,6 @@ Status Keeper::attach_missing() {
     auto present = present_interfaces();
     if (!present)
         return present.error();
-    // Somebody put it on again.
-    if (std::erase_if(left_alone_, [&](const auto& name) { return present->contains(name); }) != 0)
-        update_wanted();
     Status status;
     for (const std::string& interface : standing_.wanted) {
         if (present->contains(interface))
