@@ -12,7 +12,8 @@ readonly work
 # No daemon, and an audit log that is nobody else's.
 # shellcheck disable=SC2034 # by the tests
 readonly alone=(--socket "$work/no-daemon" --state-dir "$work/state")
-failures=0
+# shellcheck source=tests/expect.sh
+. "$SLUICE_ROOT/tests/expect.sh"
 
 # Who asks, from where, and how it looks must not depend on who runs the test.
 export SUDO_USER=alice SSH_CONNECTION="203.0.113.7 50000 192.0.2.1 22" TERM=xterm
@@ -79,14 +80,4 @@ finish_scenario() {
         failures=$((failures + 1))
     fi
     current=
-}
-
-# expect WHAT COMMAND...: holds where the command succeeds.
-expect() {
-    if "${@:2}"; then
-        echo "ok    $1"
-    else
-        echo "FAIL  $1"
-        failures=$((failures + 1))
-    fi
 }

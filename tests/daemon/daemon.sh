@@ -5,6 +5,8 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../../scripts/lib.sh"
 # shellcheck source=scripts/lab.sh
 . "$SLUICE_ROOT/scripts/lab.sh"
+# shellcheck source=tests/expect.sh
+. "$SLUICE_ROOT/tests/expect.sh"
 sluiced=$1 sluicectl=$2 lab_flood=$3
 
 skip() {
@@ -29,16 +31,6 @@ daemon_lab() {
     unset SSH_CONNECTION SSH_CLIENT SUDO_USER
 }
 
-failures=0
-# expect WHAT COMMAND...
-expect() {
-    if "${@:2}"; then
-        echo "ok    $1"
-    else
-        echo "FAIL  $1"
-        failures=$((failures + 1))
-    fi
-}
 finish() { ((failures == 0)) || { tail -50 "$work/log"; die "$failures failed"; }; }
 # within SECONDS COMMAND...: it holds before the time is over.
 within() {
