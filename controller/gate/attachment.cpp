@@ -373,7 +373,7 @@ Status take_from_dispatcher(const sluice_interface& entry) {
     return failed(present_name(entry) +
                       " is in another network namespace, under a dispatcher that cannot be "
                       "reached from here",
-                  "detach it there: ip netns exec NAMESPACE sluicectl detach " +
+                  "detach it there: nsenter --net=/run/netns/NAME sluicectl detach " +
                       present_name(entry) +
                       "; where that namespace is gone, first: xdp-loader clean");
 }

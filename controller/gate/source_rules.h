@@ -201,8 +201,8 @@ class SourceRules {
     Status repair();
     // Drops everything that has expired; how many words of lists that were.
     Result<size_t> sweep();
-    // A part of that, different each time, for a few microseconds. Not counted as a change: copies
-    // of what is listed do not have what has expired.
+    // A part of that, another one each time. Not counted as a change: copies of what is listed do
+    // not have what has expired.
     Status sweep_some();
 
     // By address; limit 0 = all. Expired ones are never listed.

@@ -17,7 +17,7 @@ namespace sluice {
 Result<uint64_t> apply_policy(Tables& tables, const ConfigFile& config,
                               std::optional<std::chrono::nanoseconds> confirm, const Operator& who);
 
-// After a writer was killed between a policy's allows and its limits: the allows and classes of the
+// After a writer was killed while it applied a policy: modes, allows and classes are those of the
 // policy in force again. The caller holds the WriterLock.
 Status mend_policy(Tables& tables, const Operator& who);
 
