@@ -76,7 +76,8 @@ Result<std::string> read_input_file(const std::string& path, const InputFile& wa
     // Without O_NONBLOCK opening a pipe that nobody writes to would wait for good.
     const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
     if (!file)
-        return from_errno(errno, "open " + path);
+        return from_errno(errno, "open " + path,
+                          errno == ENOENT ? std::string(wanted.where_from) : std::string());
     struct stat about {};
     if (::fstat(file.get(), &about) != 0)
         return from_errno(errno, "read " + path);

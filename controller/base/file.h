@@ -15,7 +15,8 @@ Result<std::string> read_file(const std::string& path);
 // What a file that somebody named may be.
 struct InputFile {
     size_t most_bytes = 0;
-    std::string_view mend;   // where it has more
+    std::string_view mend;          // where it has more
+    std::string_view where_from{};  // how to come by one, where there is none
     bool or_a_pipe = false;  // as in <(command); a silent one is waited for, but not for ever
 };
 

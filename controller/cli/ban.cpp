@@ -146,7 +146,8 @@ void show_ban(const Json& data, Screen& screen) {
     std::string line =
         verb + data["prefix"].get<std::string>() + ", ends " + format_expiry(data["expires_in_s"]);
     if (data["kept_longer"])
-        line += dry_run ? "; the longer time would stay" : "; the longer time stays";
+        line += std::string("; the longer time ") + (dry_run ? "would stay" : "stays") +
+                "; to shorten it: sluicectl unban " + data["prefix"].get<std::string>();
     else if (!data["added"])
         line += dry_run ? "; would be extended" : "; extended";
     screen.line(line + '.');

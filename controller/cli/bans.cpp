@@ -68,6 +68,15 @@ Result<ListFile> read_list(const ImportOptions& options) {
                           options.force);
 }
 
+// "10.0.0.0/8, 127.0.0.0/8 and 3 more"
+std::string names(const std::vector<Prefix>& named, size_t count) {
+    std::string text;
+    for (const Prefix& prefix : named)
+        text += (text.empty() ? "" : ", ") + prefix.to_string();
+    const size_t more = count - named.size();
+    return more == 0 ? text : text + " and " + format_count(more) + " more";
+}
+
 void warn_about(const ListFile& list, std::vector<std::string>& warnings) {
     for (const RefusedLine& line : list.refused_lines)
         warnings.push_back("line " + std::to_string(line.line) + " left out: " + line.why +
@@ -78,14 +87,17 @@ void warn_about(const ListFile& list, std::vector<std::string>& warnings) {
     if (list.host_bits_cleared != 0)
         warnings.push_back(plural(list.host_bits_cleared, "prefix") + " had host bits set");
     if (list.reserved != 0)
-        warnings.push_back(format_count(list.reserved) +
-                           " are private, loopback or otherwise reserved");
+        warnings.push_back(names(list.reserved_prefixes, list.reserved) +
+                           ": private, loopback or otherwise reserved, and taken like all others; "
+                           "to spare one: sluicectl allow " +
+                           list.reserved_prefixes.front().to_string());
 }
 
 void warn_about(const ImportOutcome& outcome, std::vector<std::string>& warnings) {
-    const auto refused = [&](size_t count, std::string_view why) {
-        if (count != 0)
-            warnings.push_back(format_count(count) + " not banned: " + std::string(why));
+    const auto refused = [&](const Refusals& some, std::string_view why) {
+        if (some.count != 0)
+            warnings.push_back("not banned: " + names(some.named, some.count) + ": " +
+                               std::string(why));
     };
     refused(outcome.allowed, "an allow covers them");
     refused(outcome.protected_, "protected; --force insists");
@@ -138,25 +150,34 @@ Result<Answer> import(const ImportOptions& options, const Session& session) {
     const auto enforced = is_enforced(gate->tables, answer.warnings);
     if (!enforced)
         return enforced.error();
-    answer.data = {
-        {"source", source},
-        {"read", list->prefixes.size() + list->refused},
-        {"added", outcome->added},
-        {"changed", outcome->changed},
-        {"unchanged", outcome->unchanged},
-        {"duplicates", list->duplicates + outcome->duplicates},
-        {"refused", list->refused + outcome->allowed + outcome->protected_ + outcome->too_wide},
-        {"enforced", *enforced && !options.dry_run},
-        {"dry_run", options.dry_run}};
+    answer.data = {{"source", source},
+                   {"read", list->prefixes.size() + list->refused},
+                   {"added", outcome->added},
+                   {"changed", outcome->changed},
+                   {"unchanged", outcome->unchanged},
+                   {"duplicates", list->duplicates + outcome->duplicates},
+                   {"refused", list->refused + outcome->allowed.count + outcome->protected_.count +
+                                   outcome->too_wide.count},
+                   {"ttl_s", seconds(*ttl)},
+                   {"with_own_time", list->lasting.size()},
+                   {"enforced", *enforced && !options.dry_run},
+                   {"dry_run", options.dry_run}};
     return answer;
+}
+
+std::string how_long(const Json& data) {
+    const std::string ttl = data["ttl_s"].is_null()
+                                ? ", permanently"
+                                : ", for " + format_seconds(data["ttl_s"].get<double>());
+    return data["with_own_time"] == 0 ? ttl : ttl + " where the list gives no time";
 }
 
 void show_import(const Json& data, Screen& screen) {
     const auto count = [&](const char* key) { return data[key].get<uint64_t>(); };
     const bool dry_run = data["dry_run"];
     screen.line((dry_run ? "Would ban " : "Banned ") + format_count(count("added")) + " of " +
-                plural(count("read"), "entry") + " as " + data["source"].get<std::string>() + "; " +
-                format_count(count("unchanged")) +
+                plural(count("read"), "entry") + " as list " + data["source"].get<std::string>() +
+                how_long(data) + "; " + format_count(count("unchanged")) +
                 (dry_run ? " are banned already, " : " were banned already, ") +
                 format_count(count("changed")) + (dry_run ? " would change, " : " changed, ") +
                 format_count(count("refused")) + " refused.");

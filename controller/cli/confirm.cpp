@@ -1,6 +1,8 @@
 // sluicectl confirm: keep a change that would be taken back otherwise.
 #include <algorithm>
 
+#include "base/suggest.h"
+#include "base/text.h"
 #include "cli/command_line.h"
 #include "gate/policy_store.h"
 #include "gate/source_rules.h"
@@ -23,6 +25,17 @@ std::string what_waits(const Tables& tables, const std::string& id) {
     return names.empty() ? id : names;
 }
 
+Error suggested(Error error, const Tables& tables, const std::string& id) {
+    const auto switches = list_switches(tables);
+    std::vector<std::string_view> waiting;
+    for (const SwitchEntry& entry : switches)
+        if (entry.waits_for_confirmation)
+            waiting.push_back(entry.id);
+    if (const auto meant = nearest_word(id, waiting))
+        error.hint = "did you mean " + in_quotes(*meant) + "?";
+    return error;
+}
+
 Result<Answer> run(const std::string& id, const Session& session) {
     auto gate = session.open_to_write();
     if (!gate)
@@ -36,7 +49,7 @@ Result<Answer> run(const std::string& id, const Session& session) {
     session.record({"confirm", what_waits(tables, id), "", "to stay", ""}, answer.warnings);
     const auto confirmed = confirm_switches(tables, id);
     if (!confirmed)
-        return confirmed.error();
+        return suggested(confirmed.error(), tables, id);
     session.made();
     // Its allows held for the time of the confirmation only.
     if (std::find(confirmed->begin(), confirmed->end(), "policy") != confirmed->end()) {

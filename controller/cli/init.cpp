@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
 
 #include "base/unique_fd.h"
 #include "cli/command_line.h"
@@ -12,12 +13,20 @@ namespace sluice::cli {
 
 namespace {
 
+std::string mend_of(int error_number, const std::string& path) {
+    if (error_number == EEXIST)
+        return "name another file, or move this one away";
+    if (error_number == ENOENT)
+        return "make its folder first: mkdir -p " +
+               std::filesystem::path(path).parent_path().string();
+    return "";
+}
+
 Status write_new_file(const std::string& path, const std::string& text) {
     // Nobody's configuration is overwritten.
     UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
     if (!file)
-        return from_errno(errno, "write " + path,
-                          errno == EEXIST ? "name another file, or move this one away" : "");
+        return from_errno(errno, "write " + path, mend_of(errno, path));
     for (size_t done = 0; done < text.size();) {
         const ssize_t count = ::write(file.get(), text.data() + done, text.size() - done);
         if (count < 0) {

@@ -62,14 +62,14 @@ void show(const Json& data, Screen& screen) {
                 {{limit["rule"].get<std::string>()},
                  {limit["limit"].get<std::string>()},
                  {limit.contains("asked_per_s") ? format_short(limit["asked_per_s"].get<double>())
-                                                : ""},
+                                                : "-"},
                  {mode, style_of_mode(mode)}});
         }
     screen.line();
     if (rows.empty())
         screen.line("No limits.");
     else
-        screen.table({{"RULE"}, {"LIMIT"}, {"ASKED FOR A SECOND", true}, {"MODE"}}, rows);
+        screen.table({{"RULE"}, {"LIMIT"}, {"DEMAND A SECOND", true}, {"MODE"}}, rows);
 }
 
 }  // namespace

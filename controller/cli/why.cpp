@@ -18,7 +18,7 @@ struct Options {
     std::string address;
     std::optional<std::string> service;
     std::optional<std::string> protocol;
-    std::optional<uint16_t> port;
+    std::optional<std::string> port;
     std::optional<std::string> destination;
 };
 
@@ -42,6 +42,19 @@ Result<uint8_t> parse_protocol(const std::string& text) {
         return usage("--proto: " + in_quotes(text) + " is no protocol",
                      "use tcp, udp, icmp, icmp6 or a number up to 255");
     return number;
+}
+
+Result<uint16_t> parse_port(const std::string& text) {
+    uint16_t port = 0;
+    const char* end = text.data() + text.size();
+    const auto [stop, failure] = std::from_chars(text.data(), end, port);
+    if (failure == std::errc{} && stop == end)
+        return port;
+    const size_t slash = text.find('/');
+    return usage("--port: " + in_quotes(text) + " is no port",
+                 slash == std::string::npos ? "use a number up to 65535"
+                                            : "write --proto " + text.substr(0, slash) +
+                                                  " --port " + text.substr(slash + 1));
 }
 
 Result<IpAddress> parse_address(const std::string& text) {
@@ -73,7 +86,12 @@ Result<Question> read(const Options& options) {
         return usage("--proto " + *options.protocol + " needs a --port");
     if (options.destination && !question.protocol)
         return usage("--destination needs --proto or --port");
-    question.port = options.port;
+    if (options.port) {
+        const auto port = parse_port(*options.port);
+        if (!port)
+            return port.error();
+        question.port = *port;
+    }
     if (options.destination) {
         const auto destination = parse_address(*options.destination);
         if (!destination)
@@ -107,13 +125,16 @@ Result<Answer> run(const Options& options, const Session& session) {
     const auto enforcement = enforcement_of(*tables);
     if (!enforcement)
         return enforcement.error();
+    std::vector<std::string> idle;
+    for (const std::string& interface : enforcement->idle)
+        idle.push_back("not on " + interface);
     if (!enforcement->acts && enforcement->mode != Mode::off) {
-        found->notes.insert(found->notes.begin(),
-                            "the gate acts on no interface; if it did: " + found->verdict);
+        idle.push_back("if the gate acted: " + found->verdict);
         found->verdict = counter_name(SLUICE_pass_mode_off);
     }
-    for (const std::string& idle : enforcement->idle)
-        found->notes.push_back("not on " + idle);
+    // That nothing is looked at comes before what would be made of it.
+    found->notes.insert(enforcement->acts ? found->notes.end() : found->notes.begin(), idle.begin(),
+                        idle.end());
     Answer answer;
     answer.data = {{"address", address->to_string()},
                    {"verdict", found->verdict},
@@ -124,6 +145,7 @@ Result<Answer> run(const Options& options, const Session& session) {
                    {"actor", text_or_null(found->actor)},
                    {"expires_in_s", seconds(found->expires_in)},
                    {"bucket", nullptr},
+                   {"acts", enforcement->acts},
                    {"notes", found->notes}};
     if (found->bucket)
         answer.data["bucket"] = {{"rate", found->bucket->rate},
@@ -142,11 +164,12 @@ std::string_view meaning_of(std::string_view verdict) {
 void show(const Json& data, Screen& screen) {
     const auto verdict = data["verdict"].get<std::string>();
     const bool would = verdict.starts_with("would_"), drop = verdict.starts_with("drop_");
+    const std::string meaning(data["acts"] ? meaning_of(verdict) : "the gate acts on no interface");
     screen.line("The next packet of " + data["address"].get<std::string>() +
                     (drop    ? " is dropped: "
                      : would ? " passes, but enforced it would be dropped: "
                              : " passes: ") +
-                    std::string(meaning_of(verdict)) + '.',
+                    meaning + '.',
                 drop    ? Style::bad
                 : would ? Style::careful
                         : Style::good);

@@ -18,6 +18,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr size_t kNamedLines = 20;
+constexpr size_t kNamedPrefixes = 3;
 constexpr std::string_view kBlank = " \t\r\f\v";
 
 std::string_view trim(std::string_view text) {
@@ -85,7 +86,8 @@ class ListReader {
             ++list_.duplicates;
             return;
         }
-        list_.reserved += is_reserved(prefix) ? 1 : 0;
+        if (is_reserved(prefix) && list_.reserved++ < kNamedPrefixes)
+            list_.reserved_prefixes.push_back(prefix);
         list_.prefixes.push_back(prefix);
     }
     void refuse(size_t line, std::string_view written, std::string why) {

@@ -35,6 +35,7 @@ struct ListFile {
     size_t duplicates = 0;
     size_t host_bits_cleared = 0;
     size_t reserved = 0;  // private, loopback, multicast and the like: taken, but worth a look
+    std::vector<Prefix> reserved_prefixes;  // the first few of them
     size_t refused = 0;
     std::vector<RefusedLine> refused_lines;  // the first few
 };

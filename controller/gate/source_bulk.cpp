@@ -13,6 +13,9 @@ namespace {
 // Up to here each prefix is changed in its place; beyond, building the tables anew is cheaper.
 constexpr size_t kOneByOne = 2048;
 
+// Enough to recognise whom a list is about.
+constexpr size_t kNamedRefusals = 3;
+
 unsigned flags_of(const RuleEntry& entry, bool forced) {
     unsigned flags = static_cast<unsigned>(entry.kind);
     if (entry.kind == RuleKind::ban && (entry.forced || forced))
@@ -57,6 +60,11 @@ size_t merge_duplicates(std::vector<Member>& members) {
 
 }  // namespace
 
+void Refusals::add(const Prefix& prefix) {
+    if (count++ < kNamedRefusals)
+        named.push_back(prefix);
+}
+
 // What becomes of the listing; all sorted by key.
 struct SourceRules::Change {
     std::vector<Member> put;
@@ -84,9 +92,7 @@ Result<std::vector<Member>> SourceRules::take_entries(uint16_t list,
             return until.error().with_context(entry.prefix.to_string());
         const bool forced = entry.forced || request.forced;
         if (entry.kind == RuleKind::ban && is_too_wide(entry.prefix) && !forced) {
-            ++outcome.too_wide;
-            if (!outcome.first_refused)
-                outcome.first_refused = entry.prefix;
+            outcome.too_wide.add(entry.prefix);
             continue;
         }
         if (entry.kind == RuleKind::classify && entry.source_class == 0)
@@ -126,10 +132,10 @@ Status SourceRules::refuse_guarded(std::vector<Member>& members, ImportOutcome& 
         const bool is_allowed = allowed.covers(key);
         const bool is_guarded =
             !is_allowed && guarded.covers(key) && (member.entry.flags & SLUICE_RULE_FORCED) == 0;
-        outcome.allowed += is_allowed ? 1 : 0;
-        outcome.protected_ += is_guarded ? 1 : 0;
-        if ((is_allowed || is_guarded) && !outcome.first_refused)
-            outcome.first_refused = key.prefix();
+        if (is_allowed)
+            outcome.allowed.add(key.prefix());
+        if (is_guarded)
+            outcome.protected_.add(key.prefix());
         return is_allowed || is_guarded;
     });
     return {};

@@ -318,6 +318,20 @@ Result<RemovalOutcome> SourceRules::withdraw(const Prefix& prefix, RuleKind kind
     return outcome;
 }
 
+Error SourceRules::would_not_pass(const Prefix& prefix, RuleKind kind, const Prefix& cover) const {
+    std::string hint = "unallow " + cover.to_string();
+    if (kind == RuleKind::ban)
+        hint = "unban " + cover.to_string() + ", or let this part pass: sluicectl allow " +
+               prefix.to_string();
+    // One that is listed by itself can go without the other.
+    const auto own = listing_.members(RuleKey::of(prefix), kind);
+    if (kind == RuleKind::ban && !own.empty())
+        hint += "; to take back its own ban alone: --source " +
+                listing_.list_name(own.front().key.list);
+    return failed(
+        prefix.to_string() + " lies in " + cover.to_string() + ", which would go on holding", hint);
+}
+
 Result<RemovalOutcome> SourceRules::remove(const Prefix& prefix, RuleKind kind,
                                            std::optional<std::string_view> list) {
     if (auto begun = begin(); !begun)
@@ -330,13 +344,7 @@ Result<RemovalOutcome> SourceRules::remove(const Prefix& prefix, RuleKind kind,
 
     const auto cover = cover_of(key, flag);
     if (!list && cover && cover->key.length < key.length)
-        return failed(prefix.to_string() + " lies in " + cover->key.prefix().to_string() +
-                          ", which would go on holding",
-                      kind == RuleKind::ban ? "unban " + cover->key.prefix().to_string() +
-                                                  ", or let this part pass: "
-                                                  "sluicectl allow " +
-                                                  prefix.to_string()
-                                            : "unallow " + cover->key.prefix().to_string());
+        return would_not_pass(prefix, kind, cover->key.prefix());
 
     std::vector<RuleKey> inside = {key};
     const auto collect = [&](const RuleKey& other, uint64_t value) {

@@ -90,17 +90,24 @@ struct ImportRequest {
     bool rehearse = false;  // import() only counts: what would be taken, where there is room
 };
 
+// Bans that were not taken: how many, and the first few for people to see.
+struct Refusals {
+    size_t count = 0;
+    std::vector<Prefix> named{};
+
+    void add(const Prefix& prefix);
+};
+
 struct ImportOutcome {
     size_t added = 0;
     size_t changed = 0;  // another deadline, class or flag
     size_t unchanged = 0;
     size_t removed = 0;  // by replace_list
     size_t duplicates = 0;
-    size_t over = 0;        // had ended already
-    size_t allowed = 0;     // bans not taken: an allow covers them
-    size_t protected_ = 0;  // bans not taken: protected
-    size_t too_wide = 0;
-    std::optional<Prefix> first_refused{};
+    size_t over = 0;     // had ended already
+    Refusals allowed{};  // an allow covers them
+    Refusals protected_{};
+    Refusals too_wide{};
 };
 
 // A list's word as it was kept elsewhere.
@@ -247,6 +254,8 @@ class SourceRules {
     // no trace.
     Status with_room(const std::function<Status()>& change);
     Result<RuleOutcome> add(const Prefix& prefix, const Word& word);
+    [[nodiscard]] Error would_not_pass(const Prefix& prefix, RuleKind kind,
+                                       const Prefix& cover) const;
     Result<RemovalOutcome> remove(const Prefix& prefix, RuleKind kind,
                                   std::optional<std::string_view> list);
     // The live rule with one of these flags on the widest prefix that contains `key`, itself

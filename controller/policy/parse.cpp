@@ -322,7 +322,10 @@ Result<ConfigTable> read_config(const std::string& path) {
 }  // namespace
 
 Result<std::string> read_config_text(const std::string& path) {
-    return read_input_file(path, {.most_bytes = kLongestConfig, .mend = kShorten});
+    return read_input_file(path,
+                           {.most_bytes = kLongestConfig,
+                            .mend = kShorten,
+                            .where_from = "to write one to start from: sluicectl init -o FILE"});
 }
 
 Status check_config_size(std::string_view text) {

@@ -96,16 +96,24 @@ std::string missing_quotes(std::string_view text, uint32_t number) {
     return "; text needs quotes: " + in_quotes(value);
 }
 
+// The library says only what it met in the quote's place: mostly the end of the line.
+bool is_unclosed_string(std::string_view what) {
+    return what.find("parsing string") != std::string_view::npos;
+}
+
 }  // namespace
 
 Result<ConfigTable> read_toml(std::string_view text, std::string_view file_name) {
     if (const Status bounded = check_key_parts(text, file_name); !bounded)
         return bounded.error();
     const toml::parse_result parsed = toml::parse(text, file_name);
-    if (!parsed)
-        return failed(location(parsed.error().source(), file_name).to_string() + ": " +
-                      std::string(parsed.error().description()) +
-                      missing_quotes(text, parsed.error().source().begin.line));
+    if (!parsed) {
+        const std::string what(parsed.error().description());
+        const toml::source_region& source = parsed.error().source();
+        return failed(location(source, file_name).to_string() + ": " + what +
+                      (is_unclosed_string(what) ? "; is a closing quote missing?"
+                                                : missing_quotes(text, source.begin.line)));
+    }
     return convert_table(parsed.table(), file_name);
 }
 

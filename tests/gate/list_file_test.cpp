@@ -171,10 +171,12 @@ TEST(ListFileTest, AListWithoutEntriesIsNoSuccess) {
         EXPECT_NE(refusal(text).find("no entries"), std::string::npos);
 }
 
-TEST(ListFileTest, ReservedSpaceIsCounted) {
-    EXPECT_EQ(take("10.0.0.0/8\n192.168.1.1\n192.0.2.1\nfe80::1\n240.0.0.0/4\n", ListFormat::plain)
-                  .reserved,
-              3U);
+TEST(ListFileTest, ReservedSpaceIsCountedAndNamed) {
+    const ListFile list = take(
+        "10.0.0.0/8\n192.168.1.1\n192.0.2.1\nfe80::1\n240.0.0.0/4\n127.0.0.1\n", ListFormat::plain);
+    EXPECT_EQ(list.reserved, 4U);
+    ASSERT_EQ(list.reserved_prefixes.size(), 3U);
+    EXPECT_EQ(list.reserved_prefixes.front().to_string(), "10.0.0.0/8");
 }
 
 TEST(ListFileTest, FormatsHaveNames) {

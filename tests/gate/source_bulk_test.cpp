@@ -98,10 +98,11 @@ TEST_F(SourceBulkTest, AnImportSaysWhatBecameOfEachEntry) {
     EXPECT_EQ(done->unchanged, 1U);
     EXPECT_EQ(done->duplicates, 1U);
     EXPECT_EQ(done->over, 2U);
-    EXPECT_EQ(done->allowed, 1U);
-    EXPECT_EQ(done->protected_, 1U);
-    EXPECT_EQ(done->too_wide, 1U);
-    EXPECT_EQ(done->first_refused, prefix("0.0.0.0/0"));
+    EXPECT_EQ(done->allowed.count, 1U);
+    EXPECT_EQ(done->protected_.count, 1U);
+    EXPECT_EQ(done->too_wide.count, 1U);
+    EXPECT_EQ(done->too_wide.named, std::vector{prefix("0.0.0.0/0")});
+    EXPECT_EQ(done->allowed.named, std::vector{prefix("198.51.100.7")});
     EXPECT_TRUE(banned("192.0.2.1"));
     EXPECT_FALSE(banned("192.0.2.2"));
     EXPECT_FALSE(banned("192.0.2.3"));
@@ -120,8 +121,8 @@ TEST_F(SourceBulkTest, ARehearsalCountsAndChangesNothing) {
     const auto rehearsed = rules_->import("feed", entries, {.rehearse = true});
     ASSERT_TRUE(rehearsed);
     EXPECT_EQ(rehearsed->added, 1U);
-    EXPECT_EQ(rehearsed->allowed, 1U);
-    EXPECT_EQ(rehearsed->too_wide, 1U);
+    EXPECT_EQ(rehearsed->allowed.count, 1U);
+    EXPECT_EQ(rehearsed->too_wide.count, 1U);
     EXPECT_FALSE(banned("192.0.2.1"));
     EXPECT_FALSE(rules_->knows_list("feed").value());
 
