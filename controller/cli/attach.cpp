@@ -4,6 +4,7 @@
 #include "base/quantities.h"
 #include "cli/command_line.h"
 #include "cli/format.h"
+#include "cli/through_daemon.h"
 #include "gate/attachment.h"
 #include "gate/switches.h"
 #include "operate/attach_gate.h"
@@ -34,6 +35,8 @@ Result<AttachOptions> read(const Options& options, const Session& session) {
         attach.xdp_mode = *mode;
     }
     attach.config = options.config;
+    if (session.prepare_attach)
+        session.prepare_attach(attach);
     const auto confirm = parse_optional_time("--confirm", options.confirm, kLongestConfirm);
     if (!confirm)
         return confirm.error();
@@ -48,6 +51,9 @@ Result<AttachOptions> read(const Options& options, const Session& session) {
 }
 
 Result<Answer> run(const Options& options, const Session& session) {
+    // Who reads a file with the daemon's rights reads everybody's.
+    if (session.heavy != nullptr && options.config)
+        return make_error(ErrorCode::unreachable, "a file is read by whoever names it");
     const auto attach = read(options, session);
     if (!attach)
         return attach.error();
@@ -83,6 +89,9 @@ Result<Answer> run(const Options& options, const Session& session) {
         std::filesystem::exists(kUsualConfig, ignored))
         answer.warnings.push_back("no limits: " + std::string(kUsualConfig) +
                                   " was not read; add --config " + kUsualConfig);
+    if (options.config && ask_daemon({"status"}, session))
+        answer.warnings.push_back("sluiced keeps this gate, by its own configuration: within a " +
+                                  std::string("second that one is in force again"));
     return answer;
 }
 

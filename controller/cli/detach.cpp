@@ -14,10 +14,12 @@ Result<Answer> run(const std::string& interface, const Session& session) {
     if (!report)
         return report.error();
     answer.changed = true;
-    answer.data = {{"iface", interface},
-                   {"gate_removed", report->gate_removed},
-                   {"removed", {{"bans", report->bans}, {"allows", report->allows}}},
-                   {"still_attached", report->still_attached}};
+    answer.data = {
+        {"iface", interface},
+        {"gate_removed", report->gate_removed},
+        {"removed",
+         {{"bans", report->bans}, {"allows", report->allows}, {"overrides", report->overrides}}},
+        {"still_attached", report->still_attached}};
     answer.warnings.insert(answer.warnings.end(), report->warnings.begin(), report->warnings.end());
     return answer;
 }
@@ -27,7 +29,7 @@ void show_return(const Json& data, Screen& screen) {
     if (data.value("comes_back", false))
         screen.line(
             "sluiced leaves it off, and attaches it again at its next start, with the bans "
-            "that it has on disk.");
+            "and overrides that it has on disk.");
 }
 
 void show(const Json& data, Screen& screen) {
@@ -35,8 +37,9 @@ void show(const Json& data, Screen& screen) {
     if (data["gate_removed"]) {
         const Json& removed = data["removed"];
         screen.line("It was the last interface, so the gate is gone, and with it " +
-                    plural(removed["bans"].get<uint64_t>(), "ban") + " and " +
-                    plural(removed["allows"].get<uint64_t>(), "allow") + '.');
+                    plural(removed["bans"].get<uint64_t>(), "ban") + ", " +
+                    plural(removed["allows"].get<uint64_t>(), "allow") + " and " +
+                    plural(removed["overrides"].get<uint64_t>(), "override") + '.');
         show_return(data, screen);
         return;
     }

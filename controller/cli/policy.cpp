@@ -87,19 +87,11 @@ void print_policy(const Json& data, Screen& screen) {
     screen.raw(data["text"].get<std::string>());
 }
 
-std::vector<SwitchEntry> overrides(const Tables& tables) {
-    auto all = list_switches(tables);
-    std::erase_if(all, [](const SwitchEntry& entry) {
-        return entry.id == "policy" || entry.id.starts_with("attach:");
-    });
-    return all;
-}
-
 // The operator's word stays over the policy's, and goes with what it is about; neither should
 // surprise anybody.
 void warn_of_overrides(const Tables& tables, const std::vector<SwitchEntry>& before,
                        bool to_be_confirmed, std::vector<std::string>& warnings) {
-    const auto now = overrides(tables);
+    const auto now = list_overrides(tables);
     for (const SwitchEntry& entry : now)
         warnings.push_back(entry.id + " stays in mode " + entry.now +
                            ", an operator's override; sluicectl switch clear " + entry.id);
@@ -125,7 +117,7 @@ Result<Answer> apply(const std::string& path, const std::optional<std::string>& 
     Tables& tables = gate->tables;
     const Operator& who = session.who;
     const uint64_t before = current_policy_version(tables);
-    const auto overrides_before = overrides(tables);
+    const auto overrides_before = list_overrides(tables);
     Answer answer;
     session.record(
         {"policy apply", config->source, "version " + std::to_string(before),

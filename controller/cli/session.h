@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 #include "gate/tables.h"
 #include "observe/audit.h"
 #include "observe/heavy_sources.h"
+#include "operate/attach_gate.h"
 #include "operate/gate_access.h"
 #include "operate/operator.h"
 
@@ -37,6 +39,8 @@ struct Session {
     // Who was heavy lately, in the daemon alone: where it is there, this is the daemon, and nothing
     // may wait.
     const HeavySources* heavy = nullptr;
+    // What a gate begins with where the daemon keeps it.
+    std::function<void(AttachOptions&)> prepare_attach;
 
     static Result<Session> from(const GlobalOptions& options);
 

@@ -11,9 +11,8 @@ namespace sluice::cli {
 
 namespace {
 
-constexpr std::array<std::string_view, 8> kForOneself = {
-    "attach", "bans import", "policy check", "policy apply",
-    "init",   "events",      "completion",   "version"};
+constexpr std::array<std::string_view, 7> kForOneself = {
+    "bans import", "policy check", "policy apply", "init", "events", "completion", "version"};
 
 // Those that ask the daemon by themselves, as often as they need.
 constexpr std::array<std::string_view, 2> kAskThemselves = {"services", "top"};

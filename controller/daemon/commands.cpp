@@ -81,8 +81,11 @@ Result<cli::Answer> run(const CommandContext& context, const ControlRequest& req
     session->state_dir = context.state_dir;
     session->who = operator_of(request, peer);
     session->heavy = context.heavy;
+    session->prepare_attach = [&context](AttachOptions& attach) {
+        context.keeper->prepare(attach);
+    };
     // It goes into the audit log before it tries the lock; that must not happen with every try.
-    if (choice->command == "detach")
+    if (choice->command == "detach" || choice->command == "attach")
         if (const auto lock = lock_gate(context.pin_dir, {}); !lock && lock.error().busy)
             return lock.error();
     // What goes with the tables is to be on disk.
@@ -93,6 +96,9 @@ Result<cli::Answer> run(const CommandContext& context, const ControlRequest& req
         add_daemon(context, answer->data);
     if (answer && choice->command == "detach")
         leave_alone(context, saved, *answer);
+    // What it made is the daemon's from here on.
+    if (answer && choice->command == "attach")
+        context.keeper->tick();
     return answer;
 }
 

@@ -9,7 +9,6 @@
 #include "gate/policy_store.h"
 #include "gate/source_rules.h"
 #include "operate/apply_policy.h"
-#include "operate/attach_gate.h"
 #include "operate/config_file.h"
 #include "operate/gate_access.h"
 #include "operate/protected_sources.h"
@@ -223,19 +222,23 @@ Status Keeper::attach_missing() {
     return status;
 }
 
+void Keeper::prepare(AttachOptions& attach) {
+    // The tables may have gone since they were looked at, and the file may be wrong by now.
+    attach.first_config = &config_;
+    attach.before_attach = [this](Tables& tables) -> Status {
+        restore(tables, false);
+        return {};
+    };
+}
+
 Status Keeper::attach_to(const std::string& interface) {
     const bool again = standing_.attached.contains(interface);
     AttachOptions attach;
     attach.interface = interface;
     attach.pin_dir = options_.pin_dir;
-    // The tables may have gone since they were looked at, and the file may be wrong by now.
-    attach.first_config = &config_;
     attach.timeout = kPatience;
     attach.who = self_;
-    attach.before_attach = [this](Tables& tables) -> Status {
-        restore(tables, false);
-        return {};
-    };
+    prepare(attach);
     const auto report = attach_gate(attach);
     if (!report)
         return report.error();

@@ -12,6 +12,7 @@
 #include "daemon/state_file.h"
 #include "gate/attachment.h"
 #include "gate/tables.h"
+#include "operate/attach_gate.h"
 #include "operate/config_file.h"
 #include "operate/operator.h"
 
@@ -42,6 +43,9 @@ class Keeper {
     Status reload();
     // Once a second: attachments as wanted, what a killed writer left mended, state on disk.
     void tick();
+    // Of a gate that an operator attaches: it begins with this configuration and what the disk
+    // remembers, as one that the daemon attaches.
+    void prepare(AttachOptions& attach);
     // An operator took the gate off: not put back before somebody attaches it, or another start.
     // Whether this is an interface to keep at all.
     bool leave_alone(const std::string& interface);

@@ -38,6 +38,19 @@ namespace {
 
 using std::chrono::steady_clock;
 
+constexpr const char* kUsage =
+    R"(usage: sluiced [FLAG...]
+Keeps the gate: attached, reconciled, remembered and shown.
+  --config FILE        what to enforce (/etc/sluice/sluice.toml)
+  --check              read it, say what its tables take, and end
+  --pin_dir DIR        where the gate is pinned (/sys/fs/bpf/sluice)
+  --socket PATH        where sluicectl reaches this daemon (/run/sluice/sluice.sock)
+  --state_dir DIR      what outlives a reboot, and the audit log (/var/lib/sluice)
+  --detach_on_exit     take the gate off every interface at the end
+  --version            of this program
+Flags may be written with - for _. SIGHUP reads the configuration again; SIGTERM ends, and leaves
+the gate in force.)";
+
 int fail(const Error& error) {
     log(LogLevel::error, error.message);
     if (!error.hint.empty())
@@ -236,9 +249,15 @@ int Daemon::run() {
 }  // namespace sluice
 
 int main(int count, char** arguments) {
-    gflags::SetUsageMessage("keeps the gate: attached, reconciled, remembered and shown");
+    gflags::SetUsageMessage(sluice::kUsage);
     gflags::SetVersionString(SLUICE_VERSION);
-    gflags::ParseCommandLineFlags(&count, &arguments, true);
+    gflags::ParseCommandLineNonHelpFlags(&count, &arguments, true);
+    // Its own help lists the flags of the library as well, of which there are more.
+    if (std::string help; gflags::GetCommandLineOption("help", &help) && help == "true") {
+        (void)std::puts(gflags::ProgramUsage());
+        return 0;
+    }
+    gflags::HandleCommandLineHelpFlags();
     if (count > 1) {
         sluice::log(sluice::LogLevel::error, "unexpected argument \"" + std::string(arguments[1]) +
                                                  "\"; see: sluiced --help");

@@ -263,6 +263,14 @@ std::vector<SwitchEntry> list_switches(const Tables& tables) {
     return entries;
 }
 
+std::vector<SwitchEntry> list_overrides(const Tables& tables) {
+    auto all = list_switches(tables);
+    std::erase_if(all, [](const SwitchEntry& entry) {
+        return entry.id == kPolicy || entry.id.starts_with(kAttach);
+    });
+    return all;
+}
+
 Result<std::vector<std::string>> confirm_switches(const Tables& tables, std::string_view id) {
     const uint64_t now_ns = gate_now_ns(tables);
     std::vector<std::string> confirmed, late;

@@ -65,6 +65,9 @@ struct SwitchEntry {
 };
 
 std::vector<SwitchEntry> list_switches(const Tables& tables);
+// Of them, what an operator says over the policy's head; neither a policy nor an attachment that
+// waits.
+std::vector<SwitchEntry> list_overrides(const Tables& tables);
 
 // Keeps a change that waits for its confirmation: an id of the list, or "all". Returns the ids.
 // ErrorCode::not_found where nothing waits.

@@ -12,6 +12,7 @@
 #include "gate/policy_store.h"
 #include "gate/program.h"
 #include "gate/source_rules.h"
+#include "gate/switches.h"
 #include "gate/tables.h"
 #include "net/interface.h"
 #include "operate/apply_policy.h"
@@ -329,6 +330,7 @@ Result<DetachReport> detach_gate(const std::string& pin_dir, const std::string& 
         report.bans = counts->bans_wanted;
         report.allows = counts->allows;
     }
+    report.overrides = list_overrides(gate->tables).size();
     if (const Status removed = remove_pins(pin_dir); !removed)
         return removed.error();
     report.gate_removed = true;

@@ -49,6 +49,7 @@ struct DetachReport {
     // What went with the tables.
     size_t bans = 0;
     size_t allows = 0;
+    size_t overrides = 0;  // of modes, by an operator
     std::vector<std::string> still_attached;
     std::vector<std::string> warnings;
 };
