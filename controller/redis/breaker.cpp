@@ -17,6 +17,11 @@ std::string_view breaker_state_name(BreakerState state) {
     return "open";
 }
 
+uint64_t random_seed() {
+    std::random_device random;
+    return uint64_t{random()} << 32 | random();
+}
+
 bool Breaker::admit(Clock::time_point now) {
     if (state_ == BreakerState::open && now >= paused_until_) {
         change(BreakerState::half_open, now);

@@ -14,6 +14,7 @@ namespace sluice::redis {
 
 enum class BreakerState { closed, open, half_open };
 std::string_view breaker_state_name(BreakerState state);
+uint64_t random_seed();
 
 class Breaker {
   public:
@@ -25,6 +26,7 @@ class Breaker {
     // A server that came back is found within this.
     static constexpr std::chrono::milliseconds kLongestPause{2'000};
 
+    // The seed is of the random half: each breaker should have another.
     Breaker(Clock::time_point now, uint64_t seed) : since_(now), random_(seed) {}
 
     // Whether the caller may ask now. When the pause is over the first who asks is the probe, and

@@ -1,18 +1,8 @@
 #include "redis/link.h"
 
 #include <algorithm>
-#include <random>
 
 namespace sluice::redis {
-
-namespace {
-
-uint64_t random_seed() {
-    std::random_device random;
-    return uint64_t{random()} << 32 | random();
-}
-
-}  // namespace
 
 Link::Link(Connect connect) : connect_(std::move(connect)), breaker_(Clock::now(), random_seed()) {
     note_state();

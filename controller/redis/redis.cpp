@@ -1,7 +1,6 @@
 #include "redis/redis.h"
 
-#include <array>
-
+#include "redis/cluster.h"
 #include "redis/exchange.h"
 #include "redis/one_server.h"
 #include "redis/tls.h"
@@ -54,6 +53,12 @@ Result<Access> make_access(const Options& options, const Target& target) {
     return access;
 }
 
+std::unique_ptr<Topology> make_topology(Target target, Access access) {
+    if (target.form == Form::cluster)
+        return std::make_unique<Cluster>(std::move(target), std::move(access));
+    return std::make_unique<OneServer>(std::move(target), std::move(access));
+}
+
 }  // namespace
 }  // namespace redis
 
@@ -72,8 +77,7 @@ Result<Redis> Redis::open(redis::Options options) {
     auto access = redis::make_access(options, *target);
     if (!access)
         return access.error();
-    return Redis(std::move(options),
-                 std::make_unique<redis::OneServer>(*std::move(target), *std::move(access)));
+    return Redis(std::move(options), redis::make_topology(*std::move(target), *std::move(access)));
 }
 
 Result<std::vector<redis::Reply>> Redis::run(std::span<const redis::Command> commands) {

@@ -94,13 +94,17 @@ Reply Reply::array(std::vector<Reply> elements) {
     return {Kind::array, std::move(elements)};
 }
 
+std::string_view Reply::error_text() const {
+    return is_error() ? std::get<std::string>(value_) : std::string_view();
+}
+
 std::string_view Reply::error_word() const {
-    return is_error() ? first_word(std::get<std::string>(value_)) : std::string_view();
+    return first_word(error_text());
 }
 
 Error Reply::unlike(std::string_view expected) const {
     if (is_error())
-        return explain(std::get<std::string>(value_));
+        return explain(error_text());
     return failed("Redis answered " + std::string(kind_name(kind_)) + " where " +
                   std::string(expected) + " was expected");
 }
@@ -125,7 +129,7 @@ Result<std::span<const Reply>> Reply::as_array() const {
 
 Status Reply::check() const {
     if (is_error())
-        return explain(std::get<std::string>(value_));
+        return explain(error_text());
     return {};
 }
 

@@ -26,7 +26,8 @@ class Reply {
     [[nodiscard]] Kind kind() const { return kind_; }
     [[nodiscard]] bool is_nil() const { return kind_ == Kind::nil; }
     [[nodiscard]] bool is_error() const { return kind_ == Kind::error; }
-    // The first word of an error, such as "WRONGTYPE"; empty for every other reply.
+    // The whole of an error, and its first word, such as "WRONGTYPE"; empty for every other reply.
+    [[nodiscard]] std::string_view error_text() const;
     [[nodiscard]] std::string_view error_word() const;
 
     // The reply as what the caller expects. Where it is an error, that one in Redis's own words
