@@ -118,14 +118,10 @@ Result<std::optional<Reply>> ReplyReader::next() {
     if (raw == nullptr)
         return std::optional<Reply>();
     const std::unique_ptr<void, FreeReply> owned(raw);
-    unfinished_ = 0;
+    unfinished_ = reader_->len - reader_->pos;
     return to_reply(*static_cast<const redisReply*>(raw)).transform([](Reply reply) {
         return std::optional(std::move(reply));
     });
-}
-
-bool ReplyReader::is_empty() const {
-    return reader_->ridx < 0 && reader_->pos == reader_->len;
 }
 
 }  // namespace sluice::redis

@@ -31,8 +31,8 @@ class ReplyReader {
     Status feed(std::string_view bytes);
     // The next whole reply; nothing where bytes are missing.
     Result<std::optional<Reply>> next();
-    // Neither bytes nor a part of a reply are left in it.
-    [[nodiscard]] bool is_empty() const;
+    // Whether no byte is left of what came behind the last whole reply.
+    [[nodiscard]] bool is_empty() const { return unfinished_ == 0; }
 
   private:
     struct Free {
