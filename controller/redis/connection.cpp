@@ -71,8 +71,14 @@ Result<Connection> Connection::open(const Endpoint& endpoint, const Access& acce
     if (!stream)
         return stream.error();
     Connection connection(Wire(*std::move(stream)));
-    if (const Status introduced = connection.introduce(access, wanted, deadline); !introduced)
-        return introduced.error();
+    if (const Status introduced = connection.introduce(access, wanted, deadline); !introduced) {
+        Error error = introduced.error();
+        // With TLS 1.3 a server refuses this side's certificate after the handshake, and its
+        // reason may get lost with the connection.
+        if (access.tls && error.code == ErrorCode::unreachable && error.hint.empty())
+            error.hint = "does the server ask for a cert_file (tls-auth-clients)? see its log";
+        return error;
+    }
     return connection;
 }
 

@@ -31,6 +31,7 @@ constexpr std::array kExplanations = {
     Explanation{"OOM", kFailed, "Redis is full: raise its maxmemory, or free memory"},
     Explanation{"MISCONF", kFailed,
                 "Redis can't write to its disk and refuses writes: see its log"},
+    Explanation{"UNREACHABLE", kUnreachable, "look at the server that it names"},
     Explanation{"NOREPLICAS", kUnreachable,
                 "the server has fewer replicas than min-replicas-to-write asks for: mend them"},
     Explanation{"READONLY", kUnreachable,

@@ -272,11 +272,10 @@ TEST_F(SingleServer, ALateReplyIsNeverThatOfALaterCommand) {
     redis::Options options = patient(server.url());
     options.command_timeout = 50ms;
     Redis redis = Redis::open(options).value();
-    for (int i = 0; i < 20; i++) {
+    for (int i = 0; i < 5; i++) {
         const std::string early = "early" + std::to_string(i);
         server.pause();
-        EXPECT_FALSE(redis.run({"ECHO", early}).has_value() &&
-                     redis.health().state == BreakerState::closed);
+        EXPECT_FALSE(redis.run({"ECHO", early}));
         server.resume();
         const std::string late = "late" + std::to_string(i);
         EXPECT_TRUE(lab::eventually([&] {
