@@ -148,7 +148,8 @@ nlohmann::json cost(Redis& redis, const Settings& settings, unsigned budgets, un
         demands.push_back({.budget = name, .per_second = kPerHost * 2, .claim = kPerHost});
     }
     must(ask(redis, budget_command(budget_script(), keys, 1, 0ms, all)).check());
-    LeaseRequest request{.demands = demands};
+    LeaseRequest request;
+    request.demands = demands;
     const auto call = [&](unsigned host, uint64_t seq) {
         request.host = std::to_string(host);
         request.seq = seq;

@@ -121,7 +121,11 @@ local function release_ended()
     for _, other in ipairs(ended) do
         if other ~= member then
             local name = string.match(other, '^(%a+):')
-            local kept, first = without_ended(name, load_numbers(redis.call('HGET', key, other)))
+            local list = load_numbers(redis.call('HGET', key, other))
+            if #list < HEADER then
+                error('record')
+            end
+            local kept, first = without_ended(name, list)
             if kept then
                 redis.call('HSET', key, other, save_numbers(kept))
                 redis.call('ZADD', expiries, first, other)
@@ -280,8 +284,7 @@ local function lease_rows()
 end
 
 local function save(clock)
-    local fields = {'clock', struct.pack('<dddBc0', clock[1], clock[2], clock[3], #run, run),
-        member, save_numbers(saved)}
+    local fields = {'clock', struct.pack('<dddBc0', clock[1], clock[2], clock[3], #run, run)}
     for name, list in pairs(sums) do
         fields[#fields + 1], fields[#fields + 2] = name, save_numbers(list)
     end
@@ -289,13 +292,19 @@ local function save(clock)
         fields[#fields + 1], fields[#fields + 2] = field, save_numbers(purse)
     end
     redis.call('HSET', key, unpack(fields))
-
+    if #saved == HEADER then -- nothing is leased, so there is nothing to end
+        redis.call('HDEL', key, member)
+        redis.call('ZREM', expiries, member)
+        return
+    end
     local first = HUGE
     for i = HEADER + LEASE_WIDTH, #saved, LEASE_WIDTH do
         first = math.min(first, saved[i])
     end
-    if first < HUGE then
-        redis.call('ZADD', expiries, first, member)
+    redis.call('HSET', key, member, save_numbers(saved))
+    if redis.call('ZADD', expiries, first, member) == 0 and #mine == 0 then
+        -- Somebody took the record away, and the sums still count it: learn with the next call.
+        redis.call('HDEL', key, 'clock')
     end
 end
 
@@ -311,6 +320,18 @@ local function lost_track(clock, known_run)
     end
     -- Everybody was silent and this host says that it was not so long.
     return silence > JUMP and mine[1] == acked and now - mine[2] - since > JUMP
+end
+
+-- Nothing where it is none: then no lease can be longer than callers know.
+local function load_clock(text)
+    if not text or #text ~= 3 * 8 + 1 + #run then
+        return {}, nil
+    end
+    local last, learned, most, known_run = struct.unpack('<dddBc0', text)
+    if not (last >= 0 and learned >= 0 and most >= 0 and most <= HUGE) then
+        return {}, nil
+    end
+    return {last, learned, most}, known_run
 end
 
 -- Everything but the budgets; who holds a lease will claim it.
@@ -331,11 +352,11 @@ local function serve()
     names = stored[2] and cmsgpack.unpack(stored[2]) or {}
     budgets = load_numbers(stored[3])
     local waiting = stored[4] and cmsgpack.unpack(stored[4])
-    local clock, known_run = {}, nil
-    if stored[1] then
-        clock[1], clock[2], clock[3], known_run = struct.unpack('<dddBc0', stored[1])
-    end
+    local clock, known_run = load_clock(stored[1])
     mine = load_numbers(stored[6])
+    if stored[6] and (#mine < HEADER or (#mine - HEADER) % LEASE_WIDTH ~= 0) then
+        error('record')
+    end
 
     if lost_track(clock, known_run) then
         forget()
