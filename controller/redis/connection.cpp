@@ -41,15 +41,7 @@ Result<std::chrono::microseconds> to_duration(const Reply& number) {
     return std::chrono::microseconds(value);
 }
 
-Error no_answer() {
-    return make_error(
-        ErrorCode::unreachable, "no answer in time",
-        "look why it is slow (redis-cli --latency, SLOWLOG GET), or raise command_timeout");
-}
-
-}  // namespace
-
-Result<Command> log_in(const Access& access) {
+Result<Command> make_auth(const Access& access) {
     auto password = read_input_file(access.password_file, kPasswordFile);
     if (!password)
         return password.error().with_context("password_file");
@@ -63,6 +55,22 @@ Result<Command> log_in(const Access& access) {
         command.add(access.username);
     command.add(*password);
     return command;
+}
+
+}  // namespace
+
+Status log_in(Wire& wire, const Access& access, Deadline deadline) {
+    const auto command = make_auth(access);
+    if (!command)
+        return command.error();
+    const auto replies = wire.ask(std::span(&*command, 1), deadline);
+    if (!replies)
+        return replies.error();
+    if (replies->front().error_word() != "ERR")
+        return replies->front().check();
+    return make_error(ErrorCode::not_permitted, "ERR to AUTH",
+                      "has the server a password, and the command AUTH? its words are not shown, "
+                      "since they may repeat the password");
 }
 
 Result<Connection> Connection::open(const Endpoint& endpoint, const Access& access, Role wanted,
@@ -83,36 +91,26 @@ Result<Connection> Connection::open(const Endpoint& endpoint, const Access& acce
 }
 
 Status Connection::introduce(const Access& access, Role wanted, Deadline deadline) {
-    // In one round trip. Where the log-in fails, so does all the rest, and harmlessly.
-    std::vector<Command> commands;
-    if (!access.password_file.empty()) {
-        auto command = log_in(access);
-        if (!command)
-            return command.error();
-        commands.push_back(*std::move(command));
-    }
+    if (!access.password_file.empty())
+        if (const Status logged_in = log_in(wire_, access, deadline); !logged_in)
+            return logged_in;
+    const auto asked = std::chrono::system_clock::now();
+    // The name is for people who look at CLIENT LIST; it may be forbidden.
+    std::vector<Command> commands = {
+        {"ROLE"}, {"INFO", "server"}, {"TIME"}, {"CLIENT", "SETNAME", "sluice"}};
     if (access.database != 0)
         commands.push_back(Command{"SELECT"}.add(access.database));
-    const size_t facts = commands.size();
-    commands.insert(commands.end(),
-                    {{"ROLE"}, {"INFO", "server"}, {"TIME"}, {"CLIENT", "SETNAME", "sluice"}});
-
-    const auto asked = std::chrono::system_clock::now();
-    if (const Status sent = send(commands, deadline); !sent)
-        return sent;
-    const auto replies = receive(commands.size(), deadline);
+    const auto replies = wire_.ask(commands, deadline);
     if (!replies)
         return replies.error();
-    for (size_t i = 0; i < facts; i++)
-        if (const Status accepted = (*replies)[i].check(); !accepted)
-            return accepted;
     if (wanted == Role::master)
-        if (const Status checked = check_role((*replies)[facts]); !checked)
+        if (const Status checked = check_role((*replies)[0]); !checked)
             return checked;
-    if (const Status learned = learn_run_id((*replies)[facts + 1]); !learned)
+    if (const Status learned = learn_run_id((*replies)[1]); !learned)
         return learned;
-    // The name is for people who look at CLIENT LIST; it may be forbidden.
-    return learn_time((*replies)[facts + 2], asked);
+    if (const Status learned = learn_time((*replies)[2], asked); !learned)
+        return learned;
+    return access.database != 0 ? replies->back().check() : Status();
 }
 
 Status Connection::learn_run_id(const Reply& info) {
@@ -140,28 +138,6 @@ Status Connection::learn_time(const Reply& time, std::chrono::system_clock::time
     time_offset_ = *seconds * 1'000'000 + *fraction -
                    std::chrono::duration_cast<microseconds>(middle.time_since_epoch());
     return {};
-}
-
-Status Connection::send(std::span<const Command> commands, Deadline deadline) {
-    std::string bytes;
-    for (const Command& command : commands)
-        if (const Status appended = append_command(bytes, command, run_id_); !appended)
-            return appended;
-    return wire_.send(bytes, deadline);
-}
-
-Result<std::vector<Reply>> Connection::receive(size_t count, Deadline deadline) {
-    std::vector<Reply> replies;
-    replies.reserve(count);
-    while (replies.size() < count) {
-        auto reply = wire_.receive(deadline);
-        if (!reply)
-            return reply.error();
-        if (!*reply)
-            return no_answer();
-        replies.push_back(**std::move(reply));
-    }
-    return replies;
 }
 
 }  // namespace sluice::redis

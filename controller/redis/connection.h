@@ -30,8 +30,12 @@ class Connection {
 
     // A pipeline: send, then receive as many. After an error of either the connection is of no
     // use, since a late answer would be taken for that of a later command: drop it.
-    Status send(std::span<const Command> commands, Deadline deadline);
-    Result<std::vector<Reply>> receive(size_t count, Deadline deadline);
+    Status send(std::span<const Command> commands, Deadline deadline) {
+        return wire_.send(commands, run_id_, deadline);
+    }
+    Result<std::vector<Reply>> receive(size_t count, Deadline deadline) {
+        return wire_.receive(count, deadline);
+    }
     // As Wire's: a connection that is not idle between two pipelines is of no use either.
     [[nodiscard]] bool is_idle() { return wire_.is_idle(); }
 
@@ -51,7 +55,8 @@ class Connection {
     std::chrono::microseconds time_offset_{};
 };
 
-// AUTH with the password that the file holds now.
-Result<Command> log_in(const Access& access);
+// AUTH with the password that the file holds now. Redis repeats the words of a command that it does
+// not know, here a password: only what it says for certain about a wrong one is passed on.
+Status log_in(Wire& wire, const Access& access, Deadline deadline);
 
 }  // namespace sluice::redis

@@ -3,6 +3,9 @@
 // For one thread, which may wait: every call ends within connect_timeout + command_timeout,
 // whatever the servers do. Connections are made when they are needed, with log-in and a check of
 // the role each time.
+//
+// Beside what the commands need, the user in Redis needs +role +info +time (+select with a database
+// in the url, +cluster|slots +asking in a cluster); +client|setname gives the connections a name.
 #pragma once
 
 #include <chrono>

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <charconv>
 
-#include "base/text.h"
-
 namespace sluice::redis {
 
 namespace {
@@ -40,43 +38,21 @@ std::string_view text_or_nothing(const Reply& reply) {
 Sentinels::Sentinels(Target target, const Access& access)
     : target_(std::move(target)), access_(access) {}
 
-Result<Sentinels::Nomination> Sentinels::ask_on(Wire wire, bool logged_in,
-                                                Deadline deadline) const {
-    std::vector<Command> commands = {{"SENTINEL", "MASTER", target_.master_name},
-                                     {"SUBSCRIBE", kSwitched}};
-    if (logged_in) {
-        auto command = log_in(access_);
-        if (!command)
-            return command.error();
-        commands.insert(commands.begin(), *std::move(command));
+Result<Sentinels::Nomination> Sentinels::ask_on(Wire wire, Deadline deadline) const {
+    const std::vector<Command> commands = {{"SENTINEL", "MASTER", target_.master_name},
+                                           {"SUBSCRIBE", kSwitched}};
+    auto replies = wire.ask(commands, deadline);
+    // It may have a password of its own, or none: only one that asks gets ours.
+    if (replies && replies->front().error_word() == "NOAUTH" && !access_.password_file.empty()) {
+        if (const Status logged_in = log_in(wire, access_, deadline); !logged_in)
+            return logged_in.error();
+        replies = wire.ask(commands, deadline);
     }
-    std::string bytes;
-    for (const Command& command : commands)
-        if (const Status appended = append_command(bytes, command, {}); !appended)
-            return appended.error();
-    if (const Status sent = wire.send(bytes, deadline); !sent)
-        return sent.error();
-
-    Reply last;
-    for (size_t i = 0; i < commands.size(); i++) {
-        auto reply = wire.receive(deadline);
-        if (!reply)
-            return reply.error();
-        if (!*reply)
-            return make_error(ErrorCode::unreachable, "no answer in time");
-        if (i + 1 == commands.size())
-            break;  // that it listens
-        last = **std::move(reply);
-        // A sentinel may have a password of its own, or none: only one that asks gets ours.
-        if (last.error_word() == "NOAUTH" && !logged_in && !access_.password_file.empty()) {
-            if (const auto second = wire.receive(deadline); !second)
-                return second.error();
-            return ask_on(std::move(wire), true, deadline);
-        }
-        if (const Status fine = last.check(); !fine)
-            return fine.error();
-    }
-    const auto fields = last.as_array();
+    if (!replies)
+        return replies.error();
+    if (const Status listens = replies->back().check(); !listens && replies->front().check())
+        return listens.error();
+    const auto fields = replies->front().as_array();
     if (!fields)
         return fields.error();
     const auto master = parse_redirect(std::string(value_of(*fields, "ip")) + ':' +
@@ -90,7 +66,7 @@ Result<Sentinels::Nomination> Sentinels::ask(const Endpoint& sentinel, Deadline 
     auto stream = Stream::open(sentinel, access_.tls ? &*access_.tls : nullptr, deadline);
     if (!stream)
         return stream.error().with_context("sentinel " + sentinel.to_string());
-    auto nomination = ask_on(Wire(*std::move(stream)), false, deadline);
+    auto nomination = ask_on(Wire(*std::move(stream)), deadline);
     if (!nomination)
         return nomination.error().with_context("sentinel " + sentinel.to_string());
     return nomination;

@@ -29,7 +29,7 @@ class Sentinels {
     };
 
     Result<Nomination> ask(const Endpoint& sentinel, Deadline deadline) const;
-    Result<Nomination> ask_on(Wire wire, bool logged_in, Deadline deadline) const;
+    Result<Nomination> ask_on(Wire wire, Deadline deadline) const;
     [[nodiscard]] std::vector<Nomination> ask_all(Deadline deadline);
     [[nodiscard]] bool listen_again(Deadline deadline);
     [[nodiscard]] bool tells_of_move(const Reply& message) const;

@@ -17,8 +17,11 @@ namespace {
 constexpr std::string_view kSlow =
     "look why it is slow (redis-cli --latency, SLOWLOG GET), or raise command_timeout";
 
-Error lost(int error_number, std::string_view operation) {
-    Error error = from_errno(error_number, operation);
+constexpr std::string_view kNobody =
+    "is it running there, do packet filters let this host pass, may this user open its socket?";
+
+Error lost(int error_number, std::string_view operation, std::string_view hint = {}) {
+    Error error = from_errno(error_number, operation, std::string(hint));
     // A Unix socket that the user may not open is no matter of reaching.
     if (error.code != ErrorCode::not_permitted)
         error.code = ErrorCode::unreachable;
@@ -46,12 +49,12 @@ Status finish_connect(const UniqueFd& fd, Deadline deadline) {
         return ready.error();
     if (!*ready)
         return make_error(ErrorCode::unreachable, "connect: no answer in time",
-                          "look at the server, and at packet filters between");
+                          std::string(kNobody));
     int failure = 0;
     socklen_t size = sizeof(failure);
     ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &failure, &size);
     if (failure != 0)
-        return lost(failure, "connect");
+        return lost(failure, "connect", kNobody);
     return {};
 }
 
@@ -68,7 +71,7 @@ Result<UniqueFd> connect_to(const SocketAddress& address, Deadline deadline) {
         return fd;
     // EAGAIN: the queue of a Unix socket is full; it can't be waited for.
     if (errno != EINPROGRESS)
-        return lost(errno, "connect");
+        return lost(errno, "connect", kNobody);
     if (const Status connected = finish_connect(fd, deadline); !connected)
         return connected.error();
     return fd;

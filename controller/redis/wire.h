@@ -2,7 +2,9 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string_view>
+#include <vector>
 
 #include "redis/protocol.h"
 #include "redis/stream.h"
@@ -13,10 +15,14 @@ class Wire {
   public:
     explicit Wire(Stream stream) : stream_(std::move(stream)) {}
 
-    // Whole commands, as append_command() writes them.
-    Status send(std::string_view bytes, Deadline deadline);
+    // Commands with a gap for it get `run_id`.
+    Status send(std::span<const Command> commands, std::string_view run_id, Deadline deadline);
     // Nothing where none came in time; with a deadline that is over, what is there already.
     Result<std::optional<Reply>> receive(Deadline deadline);
+    // So many; an error where they don't all come in time.
+    Result<std::vector<Reply>> receive(size_t count, Deadline deadline);
+    // Both: the commands, and their replies.
+    Result<std::vector<Reply>> ask(std::span<const Command> commands, Deadline deadline);
     // Whether nothing has come since the last reply: neither the end, nor what nobody asked for.
     [[nodiscard]] bool is_idle();
 

@@ -174,13 +174,8 @@ redis::Reply RedisServer::ask(const redis::Command& command) const {
     if (!stream)
         return redis::Reply::error(stream.error().message);
     redis::Wire wire(*std::move(stream));
-    std::string bytes;
-    if (!redis::append_command(bytes, command, {}) || !wire.send(bytes, deadline))
-        return redis::Reply::error("not sent");
-    auto reply = wire.receive(deadline);
-    if (!reply || !*reply)
-        return redis::Reply::error(reply ? "no answer" : reply.error().message);
-    return **std::move(reply);
+    const auto replies = wire.ask(std::span(&command, 1), deadline);
+    return replies ? replies->front() : redis::Reply::error(replies.error().message);
 }
 
 std::string RedisServer::log() const {

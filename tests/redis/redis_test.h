@@ -10,7 +10,10 @@
 namespace sluice::lab {
 
 // For a machine that is busy with other things.
-inline constexpr std::chrono::milliseconds kPatience = 5s;
+inline constexpr std::chrono::milliseconds kPatience = 20s;
+// By how much such a machine may wake somebody late whose deadline is over. What is tested that
+// way would take for ever, or many times as long, without a deadline.
+inline constexpr std::chrono::milliseconds kLate = 2s;
 
 class RedisTest : public testing::Test {
   protected:

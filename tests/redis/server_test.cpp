@@ -14,7 +14,6 @@ using redis::Command;
 using redis::Reply;
 using testing::HasSubstr;
 using testing::Not;
-using testing::StartsWith;
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
@@ -112,6 +111,31 @@ TEST_F(SingleServer, WhatItRefusesIsAnAnswer) {
     EXPECT_THAT(forbidden.check().error().hint, HasSubstr("ACL SETUSER"));
     EXPECT_EQ(redis.run({"GET", "other"}).value().error_word(), "NOPERM");
     EXPECT_EQ(redis.health().state, BreakerState::closed);
+}
+
+TEST_F(SingleServer, FewRightsAreEnough) {
+    const RedisServer server({"user sluice on >secret -@all +role +info +time +get ~sluice:*"});
+    redis::Options options = patient(server.url());
+    options.username = "sluice";
+    options.password_file = server.folder().write("password", "secret");
+    Redis redis = Redis::open(options).value();
+    EXPECT_TRUE(redis.run({"GET", "sluice:k"}).value().is_nil());
+}
+
+TEST_F(SingleServer, APasswordIsNotShownThoughRedisRepeatsIt) {
+    const RedisServer without_auth({"rename-command AUTH \"\""});
+    const RedisServer without_password;
+    for (const RedisServer* server : {&without_auth, &without_password}) {
+        redis::Options options = patient(server->url());
+        options.password_file = server->folder().write("password", "secret");
+        Redis redis = Redis::open(options).value();
+        const auto refused = redis.run({"PING"});
+        ASSERT_FALSE(refused);
+        EXPECT_EQ(refused.error().message, server->address() + ": ERR to AUTH");
+        EXPECT_THAT(refused.error().hint, Not(HasSubstr("secret")));
+        EXPECT_THAT(redis.health().reason, Not(HasSubstr("secret")));
+    }
+    EXPECT_THAT(text(without_auth.ask({"AUTH", "secret"})), HasSubstr("secret"));
 }
 
 TEST_F(SingleServer, ARoleThatMayNotBeAskedForIsNamed) {
@@ -238,9 +262,6 @@ TEST_F(SingleServer, ThatIsAwayIsNamedAndNotAskedAgainAtOnce) {
                                 redis::Breaker::kLongestPause + lab::kPatience));
 }
 
-// What it takes at most; a busy machine may wake the caller late.
-constexpr auto kLate = 500ms;
-
 TEST_F(SingleServer, ThatSaysNothingIsGivenUpInTime) {
     RedisServer server;
     redis::Options options = patient(server.url());
@@ -250,7 +271,7 @@ TEST_F(SingleServer, ThatSaysNothingIsGivenUpInTime) {
     server.pause();
     auto begun = Clock::now();
     const auto silent = redis.run({"PING"});
-    EXPECT_LT(Clock::now() - begun, options.command_timeout + kLate);
+    EXPECT_LT(Clock::now() - begun, options.command_timeout + lab::kLate);
     EXPECT_GE(Clock::now() - begun, options.command_timeout);
     ASSERT_FALSE(silent);
     EXPECT_EQ(silent.error().message, server.address() + ": no answer in time");
@@ -261,7 +282,7 @@ TEST_F(SingleServer, ThatSaysNothingIsGivenUpInTime) {
     Redis another = Redis::open(options).value();
     begun = Clock::now();
     EXPECT_FALSE(another.run({"PING"}));
-    EXPECT_LT(Clock::now() - begun, options.connect_timeout + kLate);
+    EXPECT_LT(Clock::now() - begun, options.connect_timeout + lab::kLate);
 
     server.resume();
     EXPECT_TRUE(lab::eventually([&] { return text(redis.run({"PING"})) == "PONG"; }));

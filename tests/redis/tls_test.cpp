@@ -117,9 +117,10 @@ TEST_F(Tls, AHandshakeThatIsNotAnsweredEndsInTime) {
     redis::Options wanted;
     wanted.url = "rediss://" + fake.address();
     wanted.connect_timeout = 100ms;
+    Redis redis = Redis::open(wanted).value();
     const auto begun = std::chrono::steady_clock::now();
-    const auto refused = ping(wanted);
-    EXPECT_LT(std::chrono::steady_clock::now() - begun, 600ms);
+    const auto refused = redis.run({"PING"});
+    EXPECT_LT(std::chrono::steady_clock::now() - begun, wanted.connect_timeout + lab::kLate);
     ASSERT_FALSE(refused);
     EXPECT_THAT(refused.error().message, HasSubstr("tls handshake: no answer in time"));
 }
