@@ -36,13 +36,34 @@ static __always_inline __u32 is_plenty(__u64 tat, __u64 now,
     return spent_ns(tat, now, limit) < limit->burst_ns / 2;
 }
 
+/* What holds of a budget, and which terms those are: 0 for the policy's own. */
+struct terms {
+    const struct sluice_budget_limit* limit;
+    __u32 number;
+};
+
+static __always_inline struct terms terms_of(const struct sluice_service* service, __u32 service_id,
+                                             __u32 d, __u64 now) {
+    const struct terms own = {.limit = &service->budget[d], .number = 0};
+    if (likely(!(service->flags & SLUICE_SERVICE_SHARED(d))))
+        return own;
+    const struct sluice_share* share = table_at(shares, service_id * SLUICE_DIMENSIONS + d);
+    const __u32 number = share ? READ_ONCE(share->number) : 0;
+    if (!share || !number)
+        return own;
+    const struct sluice_terms* terms = &share->terms[number & 1];
+    if (now >= READ_ONCE(share->until_ns))
+        return (struct terms){.limit = &terms->after, .number = 2 * number + 1};
+    return (struct terms){.limit = &terms->now, .number = 2 * number};
+}
+
 /* Units leased from the shared bucket: at least `needed`, or 0 where it is dry. */
 SUBPROGRAM __u32 refill(__u32 service_row, __u32 service_id, __u32 d, __u32 needed, __u64 now) {
     struct sluice_budget* budget = table_at(budgets, service_id);
     const struct sluice_service* service = table_at(services, service_row);
     if (!budget || !service || d >= SLUICE_DIMENSIONS)
         return needed;
-    const struct sluice_budget_limit* limit = &service->budget[d];
+    const struct sluice_budget_limit* limit = terms_of(service, service_id, d, now).limit;
     __u64* tat_ns = &budget->tat_ns[d];
     const __u64 lease = limit->lease ? limit->lease : 1;
     const __u64 leases = (needed + lease - 1) / lease;
@@ -78,7 +99,7 @@ SUBPROGRAM int steer(__u32 service_row, __u32 service_id, __u64 now) {
         budget->rotation++;
     }
     for (int d = 0; d < SLUICE_DIMENSIONS; d++) {
-        const struct sluice_budget_limit* limit = &service->budget[d];
+        const struct sluice_budget_limit* limit = terms_of(service, service_id, d, now).limit;
         const __u64 total = READ_ONCE(budget->demand[d]);
         const __u64 asked = total - budget->steered_demand[d];
         __u32 shed = 0;
@@ -122,7 +143,7 @@ static __always_inline __u32 has_units(struct packet* p, struct sluice_lease* le
     if (likely(lease->units[d] >= units))
         return 1;
     /* Found dry in this tick already: nothing new before the next, unless the burst is tiny. */
-    if (!limit->exact && lease->dry_ns[d] == p->f->now_ns)
+    if (!limit->exact && lease->dry[d] == sluice_dry(p->f->now_ns))
         return 0;
     const __u64 now = limit->exact ? exact_now(p) : p->f->now_ns;
     const __u32 leased =
@@ -130,7 +151,7 @@ static __always_inline __u32 has_units(struct packet* p, struct sluice_lease* le
     if (leased)
         lease->units[d] += leased;
     else
-        lease->dry_ns[d] = now;
+        lease->dry[d] = sluice_dry(now);
     return leased != 0;
 }
 
@@ -153,12 +174,20 @@ static __always_inline int check_budget(struct packet* p) {
     for (__u32 d = 0; d < SLUICE_DIMENSIONS; d++) {
         if (!(p->service->budget_limits & 1u << d))
             continue;
-        const struct sluice_budget_limit* limit = &p->service->budget[d];
+        const struct terms terms = terms_of(p->service, p->f->service_id, d, p->f->now_ns);
+        const struct sluice_budget_limit* limit = terms.limit;
         const __u32 units = units_of(p, d);
         int verdict = SLUICE_CONTINUE;
 
         if (units)
             count_demand(budget, lease, limit, d, units);
+        if (unlikely(!limit->burst_ns))
+            continue;
+        /* What was leased under other terms goes with them. */
+        if (unlikely(lease->terms[d] != terms.number)) {
+            lease->terms[d] = terms.number;
+            lease->units[d] = 0;
+        }
         /* A new connection will want of all that is short, so it waits first. */
         if (opens && d != SLUICE_CONNECTIONS &&
             is_short(READ_ONCE(budget->tat_ns[d]), p->f->now_ns, limit))

@@ -68,6 +68,7 @@ FLAT_TABLE(policy_text, 2, struct sluice_policy_text);
 FLAT_TABLE(sources, 1, struct sluice_source_set);
 FLAT_TABLE(budgets, 1, struct sluice_budget); /* by service id */
 FLAT_TABLE(leases, 1, struct sluice_lease);   /* CPU slot × capacity + id */
+FLAT_TABLE(shares, 1, struct sluice_share);   /* service id × dimensions + dimension */
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
     __uint(max_entries, 1);

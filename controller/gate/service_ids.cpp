@@ -49,6 +49,8 @@ Result<uint32_t> free_id(const Tables& tables, const std::vector<bool>& taken, u
 void clear_state(const Tables& tables, uint32_t id) {
     const TableSizes& sizes = tables.sizes;
     tables.budgets[id] = {};
+    for (size_t dimension = 0; dimension < SLUICE_DIMENSIONS; ++dimension)
+        tables.shares[size_t{id} * SLUICE_DIMENSIONS + dimension] = {};
     for (uint32_t cpu = 0; cpu < sizes.cpus; ++cpu)
         tables.leases[size_t{cpu} * sizes.services + id] = {};
     for (size_t slot = 0; slot < size_t{sizes.cpus} * sizes.interfaces; ++slot)

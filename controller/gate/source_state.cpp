@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "gate/budgets.h"
 #include "gate/policy_store.h"
 
 namespace sluice {
@@ -190,8 +191,10 @@ std::optional<nanoseconds> SourceState::jail(bool shadow) const {
 BudgetState budget_state(const Tables& tables, uint32_t service_id, uint32_t dimension,
                          uint64_t units) {
     const sluice_budget& budget = tables.budgets[service_id];
-    const sluice_budget_limit& limit = service_in_force(tables, service_id).budget[dimension];
     const uint64_t now_ns = gate_now_ns(tables);
+    const sluice_budget_limit& limit = budget_limit(tables, service_id, dimension, now_ns);
+    if (limit.burst_ns == 0)
+        return {.admits = true};
     const uint64_t tat = __atomic_load_n(&budget.tat_ns[dimension], __ATOMIC_RELAXED);
     const bool is_leftover = tat <= now_ns || tat - now_ns > 2 * limit.burst_ns + SLUICE_STEER_NS;
     const uint64_t spent = is_leftover ? 0 : tat - now_ns;

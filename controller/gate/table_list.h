@@ -86,6 +86,7 @@ Status visit_tables(Tables& t, const TableSizes& s, Visit&& visit) {
     flat("sources", s.source_sets, t.sources);
     flat("budgets", services, t.budgets);
     flat("leases", s.cpus * services, t.leases);
+    flat("shares", services * SLUICE_DIMENSIONS, t.shares);
     plain({"windows", MapStorage::array, 4, sizeof(sluice_window_set), s.window_sets}, t.windows);
 
     flat("counters", services * s.cpus * s.interfaces, t.counters);

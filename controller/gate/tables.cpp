@@ -380,4 +380,10 @@ Result<Tables> Tables::open(const std::string& pin_dir) {
     return tables;
 }
 
+std::optional<uint64_t> gate_pin(const std::string& pin_dir) {
+    struct stat pin {};
+    return ::stat((pin_dir + "/gate").c_str(), &pin) == 0 ? std::optional<uint64_t>(pin.st_ino)
+                                                          : std::nullopt;
+}
+
 }  // namespace sluice

@@ -11,6 +11,7 @@
 #include <sluice/window.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "base/result.h"
@@ -68,6 +69,7 @@ struct Tables {
     FlatTable<sluice_source_set> sources;
     FlatTable<sluice_budget> budgets;
     FlatTable<sluice_lease> leases;
+    FlatTable<sluice_share> shares;
     UniqueFd windows;
 
     FlatTable<sluice_counters> counters;
@@ -105,5 +107,8 @@ uint64_t gate_now_ns(const Tables& tables);
 
 // Returns when no packet is still being decided by what was published before the call.
 Status wait_for_packets_in_flight();
+
+// A number that the pins of another gate do not have; nothing where there are none. Cheap.
+std::optional<uint64_t> gate_pin(const std::string& pin_dir);
 
 }  // namespace sluice

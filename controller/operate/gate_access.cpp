@@ -114,10 +114,6 @@ bool is_cut_off(const Tables& tables) {
     return tables.settings().rules_dirty != 0 || tables.settings().lists_ahead != 0;
 }
 
-std::optional<uint64_t> gate_pin(const std::string& pin_dir) {
-    return inode_of(pin_dir + "/gate");
-}
-
 bool is_bpffs_root(const std::string& path) {
     constexpr ino_t kRoot = 1;  // the kernel's simple file systems all have it there
     return is_on_bpffs(path) && inode_of(path) == kRoot;

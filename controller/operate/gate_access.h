@@ -31,9 +31,6 @@ bool is_cut_off(const Tables& tables);
 Result<WritableGate> open_gate_to_write(const std::string& pin_dir,
                                         std::chrono::milliseconds timeout);
 
-// A number that the pins of another gate do not have; nothing where there are none. Cheap.
-std::optional<uint64_t> gate_pin(const std::string& pin_dir);
-
 bool is_on_bpffs(const std::string& path);
 // Where everybody's pins lie.
 bool is_bpffs_root(const std::string& path);

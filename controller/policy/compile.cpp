@@ -84,7 +84,8 @@ bool may_get_replies(const Service& service) {
 
 class ServiceCompiler {
   public:
-    ServiceCompiler(const ClockFacts& clock, ScaleRange scales) : clock_(clock), scales_(scales) {}
+    ServiceCompiler(const ClockFacts& clock, ScaleRange scales, unsigned max_hosts)
+        : clock_(clock), scales_(scales), max_hosts_(std::max(max_hosts, 1U)) {}
 
     Result<sluice_service> compile(const Service& service, uint32_t id) const {
         sluice_service compiled = empty(id);
@@ -147,22 +148,38 @@ class ServiceCompiler {
 
     Status set_budgets(const Service& service, sluice_service& compiled) const {
         for (const auto& [dimension, bucket] : service.budget) {
-            const auto budget = compile_budget(bucket, dimension, clock_);
+            const auto index = static_cast<size_t>(dimension);
+            // Also of one that the fleet shares: its whole must be a limit as well.
+            auto budget = compile_budget(bucket, dimension, clock_);
+            if (budget && service.shared)
+                budget = compile_unshared(service, dimension, bucket);
             if (!budget)
                 return budget.error().with_context(format_rule({Scope::budget, dimension}));
-            compiled.budget[static_cast<size_t>(dimension)] = *budget;
+            compiled.budget[index] = *budget;
             compiled.budget_limits |= bit(dimension);
+            if (service.shared)
+                compiled.flags |= static_cast<uint8_t>(SLUICE_SERVICE_SHARED(index));
         }
         return {};
     }
 
+    // What a host has that never heard of the fleet.
+    [[nodiscard]] Result<sluice_budget_limit> compile_unshared(const Service& service,
+                                                               Dimension dimension,
+                                                               const TokenBucket& whole) const {
+        return service.on_redis_loss == OnRedisLoss::open
+                   ? counted_only()
+                   : compile_budget(share_of(whole, dimension, max_hosts_), dimension, clock_);
+    }
+
     ClockFacts clock_;
     ScaleRange scales_;
+    unsigned max_hosts_;
 };
 
 Status set_services(const Policy& policy, const ServiceIds& ids, const HostFacts& host,
                     CompiledPolicy& compiled) {
-    const ServiceCompiler compiler(host.clock, scale_range(policy.classes));
+    const ServiceCompiler compiler(host.clock, scale_range(policy.classes), policy.fleet.max_hosts);
     compiled.services.push_back(ServiceCompiler::empty(SLUICE_SERVICE_OTHER));
     for (const Service& service : policy.services) {
         const auto id = ids.find(service.name);

@@ -45,11 +45,6 @@ std::string amount(uint64_t count, Dimension dimension) {
     return dimension == Dimension::bytes ? std::to_string(count) + " bytes" : std::to_string(count);
 }
 
-// What one packet may have to be charged with in one go.
-uint64_t largest_charge(Dimension dimension) {
-    return dimension == Dimension::bytes ? SLUICE_MIN_BYTES_BURST : 1;
-}
-
 // The slowest whole rate at which `charge` takes at most the longest span.
 Rate slowest(uint64_t charge) {
     const uint64_t hours = ns(kLongestSpan) / ns(std::chrono::hours(1));
@@ -66,7 +61,7 @@ Status check_rate(Rate rate, Dimension dimension, double least_scale) {
         return refuse(
             "the rate " + format(rate, dimension) + " is above " + format(fastest, dimension),
             "use at most \"" + format(fastest, dimension) + '"');
-    const uint64_t charge = largest_charge(dimension);
+    const uint64_t charge = least_burst(dimension);
     const auto scaled =
         static_cast<uint64_t>(std::ceil(static_cast<double>(charge) / least_scale - 1e-9));
     if (Wide{scaled} * ns(rate.per) <= Wide{ns(kLongestSpan)} * rate.count)
@@ -195,6 +190,22 @@ uint32_t flushed_demand(Rate rate) {
 }
 
 }  // namespace
+
+// What one packet may have to be charged with in one go.
+uint64_t least_burst(Dimension dimension) {
+    return dimension == Dimension::bytes ? SLUICE_MIN_BYTES_BURST : 1;
+}
+
+sluice_budget_limit counted_only() {
+    sluice_budget_limit limit{};
+    limit.lease = limit.flush = 1;
+    return limit;
+}
+
+TokenBucket share_of(const TokenBucket& whole, Dimension dimension, unsigned parts) {
+    return {.rate = {whole.rate.count, whole.rate.per * parts},
+            .burst = std::max(whole.burst / parts, least_burst(dimension))};
+}
 
 ScaleRange scale_range(const std::vector<SourceClass>& classes) {
     ScaleRange range;

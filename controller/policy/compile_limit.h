@@ -38,6 +38,13 @@ Result<sluice_limit> compile_limit(const TokenBucket& bucket, Dimension dimensio
 Result<sluice_budget_limit> compile_budget(const TokenBucket& bucket, Dimension dimension,
                                            const ClockFacts& clock);
 
+// No limit, but the demand is counted.
+sluice_budget_limit counted_only();
+// One of so many equal parts of a budget, with a burst that lets single packets through.
+TokenBucket share_of(const TokenBucket& whole, Dimension dimension, unsigned parts);
+// The smallest burst that does.
+uint64_t least_burst(Dimension dimension);
+
 // A strict window: a log of times where every class stays within its slots, else cells.
 Result<sluice_window_limit> compile_window(const StrictWindow& window, const ClockFacts& clock,
                                            ScaleRange scales = {});

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "policy/config_reader.h"
 #include "policy/config_tree.h"
+#include "policy/fleet_reader.h"
 #include "policy/rule_id.h"
 #include "policy/service_reader.h"
 #include "sluice/limits.h"
@@ -31,8 +32,8 @@ constexpr std::string_view kShorten = "shorten its comments, or name wider prefi
 constexpr std::string_view kPrefixExample = "\"192.0.2.0/24\"";
 
 // Tables of later versions: known, so that their users learn more than "unknown key".
-constexpr std::array<std::string_view, 8> kUnavailable = {
-    "redis", "fleet", "asn", "forwarder", "risk", "honeypot", "feeds", "tune",
+constexpr std::array<std::string_view, 6> kUnavailable = {
+    "asn", "forwarder", "risk", "honeypot", "feeds", "tune",
 };
 
 // The different lengths of the prefixes of sources, each of which costs every packet a look-up.
@@ -291,12 +292,19 @@ Result<Policy> read_policy(const ConfigTable& config, std::string_view file_name
     const auto events = root.take("events");
     const auto control = root.take("control");
     const auto metrics = root.take("metrics");
+    const auto redis = root.take("redis");
+    const auto fleet = root.take("fleet");
     for (const std::string_view key : kUnavailable)
         root.refuse_unavailable(key);
     // Before the services: [[services]] leaves tables of [service] behind that are none.
     root.finish();
 
-    // First, because the limits of services must hold under every scale.
+    // First, because services share their budgets by it.
+    if (redis)
+        read_redis(*redis, policy);
+    if (fleet)
+        read_fleet(*fleet, policy);
+    // Before the services, because their limits must hold under every scale.
     if (classes)
         read_classes(classes->tables("class"), policy, lengths);
     if (services)

@@ -56,6 +56,13 @@ struct Rule {
     friend auto operator<=>(const Rule&, const Rule&) = default;
 };
 
+// What a host has of a shared budget once its lease has ended and Redis has not answered.
+enum class OnRedisLoss : uint8_t {
+    hold,  // the last share for [fleet] hold_for, then as `safe`
+    safe,  // the budget divided by [fleet] max_hosts
+    open,  // no budget; limits of sources go on
+};
+
 using Limits = std::map<Dimension, Limit>;
 using Budgets = std::map<Dimension, TokenBucket>;
 
@@ -84,6 +91,8 @@ struct Service {
     unsigned prefix_ipv4 = 24;  // length of the wider neighbourhood
     unsigned prefix_ipv6 = 48;
     Budgets budget;
+    bool shared = false;  // the budget is the fleet's, not this host's
+    OnRedisLoss on_redis_loss = OnRedisLoss::hold;
     std::optional<Jail> jail;  // absent: police
     bool reply_exempt = true;  // replies to this host's own connections are not throttled
     std::optional<Mode> mode;  // absent: inherited
@@ -124,6 +133,27 @@ struct Surroundings {
     friend bool operator==(const Surroundings&, const Surroundings&) = default;
 };
 
+// Where Redis is. Files are read when a connection is made.
+struct RedisSettings {
+    std::string url;
+    std::string username;
+    std::string password_file;
+    std::string ca_file, cert_file, key_file;
+    std::chrono::milliseconds connect_timeout{250};
+    std::chrono::milliseconds command_timeout{100};
+
+    friend bool operator==(const RedisSettings&, const RedisSettings&) = default;
+};
+
+// The hosts that share budgets.
+struct FleetSettings {
+    std::string name = "sluice";  // in every key
+    unsigned max_hosts = 0;       // what a host alone divides by; 0: not said
+    std::chrono::nanoseconds hold_for = std::chrono::seconds(30);
+
+    friend bool operator==(const FleetSettings&, const FleetSettings&) = default;
+};
+
 struct Policy {
     Mode mode = Mode::observe;
     std::vector<std::string> interfaces;
@@ -132,6 +162,8 @@ struct Policy {
     double events_per_second = 1000;  // budget of sampled events of the whole host
     std::vector<Service> services;    // in the order of the file; "other" only where configured
     std::vector<SourceClass> classes;
+    std::optional<RedisSettings> redis;  // absent: this host is on its own
+    FleetSettings fleet;
     Surroundings surroundings;
     std::vector<std::string> warnings;  // what was mended in the reading, for people
 };

@@ -109,7 +109,38 @@ void read_unavailable_switch(TableReader& table, std::string_view key) {
         field->fail("true is not available in this version", "use false");
 }
 
-void read_budget(const Field& field, Service& service) {
+Result<OnRedisLoss> parse_on_redis_loss(std::string_view text) {
+    if (text == "hold")
+        return OnRedisLoss::hold;
+    if (text == "safe")
+        return OnRedisLoss::safe;
+    if (text == "open")
+        return OnRedisLoss::open;
+    return failed(in_quotes(text) + " is unknown", "use \"hold\", \"safe\" or \"open\"");
+}
+
+// The fleet's where there is one, unless the service says otherwise.
+void read_sharing(TableReader& table, const Policy& policy, Service& service) {
+    service.shared = policy.redis.has_value() && !service.budget.empty();
+    if (const auto shared = table.take("shared")) {
+        service.shared = shared->boolean().value_or(false);
+        if (service.shared && !policy.redis)
+            shared->fail("true needs Redis", "add [redis] url = \"redis://127.0.0.1:6379\"");
+    }
+    if (const auto loss = table.take("on_redis_loss")) {
+        service.on_redis_loss =
+            loss->parsed(parse_on_redis_loss, "\"hold\"").value_or(OnRedisLoss::hold);
+        if (!service.shared)
+            loss->fail("is for a budget that the fleet shares", "remove it, or share the budget");
+    }
+    if (service.shared && service.on_redis_loss != OnRedisLoss::open && policy.fleet.max_hosts == 0)
+        table.fail(
+            "on_redis_loss",
+            "without Redis each host gets its part of the budget, but of how many is not said",
+            "add [fleet] max_hosts = 16, or use on_redis_loss = \"open\"");
+}
+
+void read_budget(const Field& field, const Policy& policy, Service& service) {
     auto table = field.table("[service.budget]");
     if (!table)
         return;
@@ -120,9 +151,8 @@ void read_budget(const Field& field, Service& service) {
         if (const auto bucket = read_budget_limit(*limit, dimension))
             service.budget.emplace(dimension, *bucket);
     }
-    read_unavailable_switch(*table, "shared");
+    read_sharing(*table, policy, service);
     read_unavailable_switch(*table, "fair");
-    table->refuse_unavailable("on_redis_loss");
     table->refuse_unavailable("capacity");
     table->finish();
 }
@@ -318,7 +348,7 @@ class ServicesReader {
         if (const auto limits = table->take("per_prefix"))
             read_per_prefix(*limits, policy_.sources, scales_, service);
         if (const auto limits = table->take("budget"))
-            read_budget(*limits, service);
+            read_budget(*limits, policy_, service);
         const auto modes = table->take("modes");
         table->refuse_unavailable("schedule");
         // A limit under a mistyped heading is missing in what modes can name.

@@ -5,6 +5,7 @@
 
 #include "hash.h"
 #include "mode.h"
+#include "service.h"
 
 /* Shared by all CPUs, one per service; a line a rate of change. */
 struct sluice_budget {
@@ -33,8 +34,30 @@ SLUICE_INLINE __u32 sluice_lot(const volatile struct sluice_seed* seed, __u64 so
 struct sluice_lease {
     __u32 units[SLUICE_DIMENSIONS];  /* leased, not yet spent */
     __u32 demand[SLUICE_DIMENSIONS]; /* not yet added to the shared demand */
-    __u64 dry_ns[SLUICE_DIMENSIONS]; /* coarse time at which the shared bucket was last found dry */
+    __u32 dry[SLUICE_DIMENSIONS];    /* coarse time of finding the bucket dry, see sluice_dry() */
+    __u32 terms[SLUICE_DIMENSIONS];  /* under which terms of a share the units were leased */
 };
 SLUICE_ASSERT_SIZE(struct sluice_lease, SLUICE_LINE);
+
+/* A coarse time in 2^16 ns, which comes again after three days. */
+SLUICE_INLINE __u32 sluice_dry(__u64 coarse_ns) {
+    return (__u32)(coarse_ns >> 16);
+}
+
+/*
+ * What the fleet lets this host have of a shared budget, and what holds once that is over, whether
+ * anybody is alive by then or not.
+ */
+struct sluice_terms {
+    struct sluice_budget_limit now, after;
+};
+struct sluice_share {
+    struct sluice_terms terms[2]; /* one of them holds; the other is written next */
+    __u64 until_ns;               /* monotonic: the end of `now` */
+    __u32 number;                 /* counts changes of terms; its lowest bit picks them; 0 = none */
+    __u32 reserved0;
+    __u64 reserved1[6];
+};
+SLUICE_ASSERT_SIZE(struct sluice_share, 3 * SLUICE_LINE);
 
 #endif

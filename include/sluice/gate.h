@@ -54,7 +54,7 @@ struct sluice_gate {
     __u64 rules_dirty;  /* 1: a writer is, or died, between the listing and what follows from it */
     __u64 lists_ahead;  /* 1: a writer is, or died, between a policy's allows and its limits */
     __u64 host_sources; /* hash of the host's own protected set as it was last listed; 0 = never */
-    __u64 reserved[2];
+    __u64 host_id[2];   /* random: who this is among the hosts of a fleet; 0 = not drawn yet */
 };
 SLUICE_ASSERT_SIZE(struct sluice_gate, 6 * SLUICE_LINE);
 

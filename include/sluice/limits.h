@@ -5,7 +5,7 @@
 
 /* Version of all pinned structures; a gate of another version is migrated or refused, never read.
  */
-#define SLUICE_ABI_VERSION 4u
+#define SLUICE_ABI_VERSION 5u
 
 /* Services that a policy may name. Stable ids are 0 (`other`) to 1,024. */
 #define SLUICE_MAX_SERVICES 1024u

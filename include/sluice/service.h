@@ -9,7 +9,7 @@
 
 /* A compiled budget: leases of `lease` units that cost `lease_ns` each. */
 struct sluice_budget_limit {
-    __u64 burst_ns; /* burst ÷ rate; 0 = no limit */
+    __u64 burst_ns; /* burst ÷ rate; 0 = no limit, only counted */
     __u64 lease_ns; /* time of one lease at the rate */
     __u32 lease;    /* units, at least 1 */
     __u32 flush;    /* demand that a CPU may hold back before it adds it to the shared sum */
@@ -20,6 +20,8 @@ SLUICE_ASSERT_SIZE(struct sluice_budget_limit, 32);
 
 #define SLUICE_SERVICE_REPLY_EXEMPT 1u /* replies to this host's own connections pass */
 #define SLUICE_SERVICE_SPOOFABLE 2u    /* a SYN or a datagram is evidence enough for a jail */
+/* The budget of this dimension is the fleet's: the service's own limit holds without a share. */
+#define SLUICE_SERVICE_SHARED(dimension) (16u << (dimension))
 
 /* One service in one half of the policy. */
 struct sluice_service {

@@ -106,6 +106,32 @@ TEST(Compile, WhatAllServicesShare) {
     EXPECT_EQ(shared.event_tokens_per_tick, 1024U) << "one event";
 }
 
+TEST(Compile, ASharedBudgetIsAHostsPartUntilItHasAShare) {
+    Policy policy = parsed(kShop);
+    policy.fleet.max_hosts = 4;
+    Service& login = policy.services[0];
+    login.budget = {{Dimension::data, TokenBucket{{1000, 1s}, 40}}};
+    const auto alone = compile(policy, kIds, kHost);
+    ASSERT_TRUE(alone) << alone.error().message;
+    login.shared = true;
+    const auto shared = compile(policy, kIds, kHost);
+    ASSERT_TRUE(shared) << shared.error().message;
+    const auto data = [](const CompiledPolicy& compiled) {
+        return compiled.services[1].budget[SLUICE_DATA];
+    };
+    const auto flags = SLUICE_SERVICE_SHARED(SLUICE_DATA);
+    EXPECT_EQ(alone->services[1].flags & flags, 0U);
+    EXPECT_EQ(shared->services[1].flags & flags, flags);
+    const auto unit_ns = [](const sluice_budget_limit& limit) {
+        return static_cast<double>(limit.lease_ns) / limit.lease;
+    };
+    EXPECT_NEAR(unit_ns(data(*shared)), 4 * unit_ns(data(*alone)), 1);
+    login.on_redis_loss = OnRedisLoss::open;
+    const auto open = compile(policy, kIds, kHost);
+    ASSERT_TRUE(open) << open.error().message;
+    EXPECT_EQ(data(*open).burst_ns, 0U) << "no limit";
+}
+
 TEST(Compile, ErrorsNameServiceAndRule) {
     Policy policy = parsed(kShop);
     policy.services[0].per_source[Dimension::bytes] = TokenBucket{{2'000'000, 1s}, 100'000};

@@ -190,6 +190,32 @@ INSTANTIATE_TEST_SUITE_P(
                   Dimension::bytes,
                   {{50'000'000'000, 1s}, 2'500'000'000}}));
 
+TEST(Parse, BudgetsAreTheFleetsWhereThereIsRedis) {
+    const std::string shop =
+        "[redis]\nurl = 'redis+sentinel://a,b/shop'\nusername = 'sluice'\n"
+        "password_file = '/etc/sluice/redis.pass'\ncommand_timeout = '50ms'\n"
+        "[fleet]\nname = 'shop'\nmax_hosts = 16\nhold_for = '10s'\n"
+        "[[service]]\nname = 'login'\nmatch = ['tcp/443']\nbudget = { data = '1k/s' }\n"
+        "[[service]]\nname = 'own'\nmatch = ['tcp/80']\n"
+        "budget = { data = '1k/s', shared = false }\n"
+        "[[service]]\nname = 'lax'\nmatch = ['tcp/22']\n"
+        "budget = { data = '1k/s', on_redis_loss = 'open' }\n";
+    const auto policy = parse_policy(shop, "shop.toml");
+    ASSERT_TRUE(policy) << policy.error().message;
+    ASSERT_TRUE(policy->redis);
+    EXPECT_EQ(policy->redis->url, "redis+sentinel://a,b/shop");
+    EXPECT_EQ(policy->redis->password_file, "/etc/sluice/redis.pass");
+    EXPECT_EQ(policy->redis->command_timeout, 50ms);
+    EXPECT_EQ(policy->redis->connect_timeout, 250ms);
+    EXPECT_EQ(policy->fleet, (FleetSettings{"shop", 16, 10s}));
+    ASSERT_EQ(policy->services.size(), 3U);
+    EXPECT_TRUE(policy->services[0].shared);
+    EXPECT_EQ(policy->services[0].on_redis_loss, OnRedisLoss::hold);
+    EXPECT_FALSE(policy->services[1].shared);
+    EXPECT_EQ(policy->services[2].on_redis_loss, OnRedisLoss::open);
+    EXPECT_FALSE(service("budget = { data = '1k/s' }").shared);
+}
+
 TEST(Parse, ExcessIsPolicedUnlessAJailIsAskedFor) {
     EXPECT_EQ(service("per_source = { data = '1/s' }").jail, std::nullopt);
     EXPECT_EQ(service("per_source = { data = '1/s', on_excess = 'police' }").jail, std::nullopt);

@@ -36,7 +36,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"\n\n  mod = 'observe'", "3:3: mod: unknown key; did you mean \"mode\"?"},
         Wrong{"colour = 1",
               "1:1: colour: unknown key; known here: mode, interfaces, xdp_mode, sources, "
-              "service, class, events, control, metrics"},
+              "service, class, events, control, metrics, redis, fleet"},
         Wrong{"xdp_mode = 'fast'",
               "1:12: xdp_mode: \"fast\" is not an XDP mode; use one of: auto native generic"},
         Wrong{"interfaces = 'eth0'", "1:14: interfaces: is a string; use [\"eth0\"]"},
@@ -333,20 +333,51 @@ INSTANTIATE_TEST_SUITE_P(
         in_service("[service.budget]\nshared = 1",
                    "5:10: service \"login\": budget.shared: is an integer; use true or false"),
         in_service("[service.budget]\nshared = true",
-                   "5:10: service \"login\": budget.shared: true is not available in this version; "
-                   "use false"),
+                   "5:10: service \"login\": budget.shared: true needs Redis; add [redis] url = "
+                   "\"redis://127.0.0.1:6379\""),
         in_service("[service.budget]\nfair = true",
                    "5:8: service \"login\": budget.fair: true is not available in this version; "
                    "use false"),
         in_service("[service.budget]\non_redis_loss = 'hold'",
-                   "5:1: service \"login\": budget.on_redis_loss: not available in this version; "
-                   "remove it"),
+                   "5:17: service \"login\": budget.on_redis_loss: is for a budget that the fleet "
+                   "shares; remove it, or share the budget"),
         in_service("[service.budget]\ncapacity = { data = '1/s' }",
                    "5:1: service \"login\": budget.capacity: not available in this version; "
                    "remove it"),
         in_service("[service.budget]\nfairness = true",
                    "5:1: service \"login\": budget.fairness: unknown key; known here: "
-                   "connections, data, packets, bytes, shared, fair")));
+                   "connections, data, packets, bytes, shared, on_redis_loss, fair")));
+
+// The budget of a service in a fleet; the line is the sixth.
+Wrong in_fleet(const std::string& line, const std::string& message) {
+    return {"[redis]\nurl = 'unix:///redis'\n" + line +
+                "\n[[service]]\nname = 'login'\nmatch = ['tcp/443']\nbudget = { data = '1k/s' }",
+            message};
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Fleet, Refusals,
+    testing::Values(
+        in_fleet("",
+                 "7:10: service \"login\": budget.on_redis_loss: without Redis each host gets "
+                 "its part of the budget, but of how many is not said; add [fleet] max_hosts = "
+                 "16, or use on_redis_loss = \"open\""),
+        in_fleet("password_file = 'redis.pass'\n[fleet]\nmax_hosts = 4",
+                 "3:17: redis.password_file: is no absolute path; use one such as "
+                 "\"/etc/sluice/password_file\""),
+        in_fleet("command_timeout = '6s'\n[fleet]\nmax_hosts = 4",
+                 "3:19: redis.command_timeout: is out of range; use a time of \"1ms\" to \"5s\""),
+        in_fleet("[fleet]\nmax_hosts = 0",
+                 "4:13: fleet.max_hosts: 0 is out of range; use a whole number from 1 to 100000"),
+        in_fleet("[fleet]\nname = 'Shop'\nmax_hosts = 4",
+                 "4:8: fleet.name: \"Shop\" is no name; use up to 32 of a-z, 0-9 and -"),
+        in_fleet("[fleet]\nmax_hosts = 4\nhold_for = '2h'",
+                 "5:12: fleet.hold_for: is out of range; use a time of up to \"1h\""),
+        Wrong{"[redis]\nusername = 'sluice'",
+              "1:1: redis.url: is missing; add url = \"redis://127.0.0.1:6379\""},
+        Wrong{"[fleet]\nmax_hosts = 4",
+              "1:1: fleet: is of no use without Redis; add [redis] url = "
+              "\"redis://127.0.0.1:6379\""}));
 
 // A class that is right but for the line given, the fourth.
 Wrong in_class(const std::string& line, const std::string& message) {
@@ -417,9 +448,6 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     LaterVersions, Refusals,
     testing::Values(
-        Wrong{"[redis]\nurl = 'redis://127.0.0.1'",
-              "1:2: redis: not available in this version; remove it"},
-        Wrong{"[fleet]\nname = 'shop'", "1:2: fleet: not available in this version; remove it"},
         Wrong{"[asn]\ndatabase = 'x'", "1:2: asn: not available in this version; remove it"},
         Wrong{"[[forwarder]]\nname = 'cdn'",
               "1:3: forwarder: not available in this version; remove it"},
