@@ -23,11 +23,20 @@ constexpr double kEnoughUnits = 64;
 constexpr nanoseconds kShortestMeasure = 10ms;
 // Demand falls by this part of the difference in a period, so that what is asked for covers noise.
 constexpr double kFalling = 0.5;
+// Standard deviations of a Poisson process.
+constexpr double kDeviations = 2;
 // Renewals are spread by so much to either side.
 constexpr double kJitter = 0.1;
 
 uint64_t ns(nanoseconds time) {
     return static_cast<uint64_t>(time.count());
+}
+
+// Many users together ask for a little more or less in each period. Without that on top, whoever
+// asks for less than he could get would lose packets in every second one.
+double with_noise(double per_second, nanoseconds period) {
+    return per_second +
+           kDeviations * std::sqrt(per_second / (static_cast<double>(ns(period)) * 1e-9));
 }
 
 double seconds(uint64_t time_ns) {
@@ -150,7 +159,7 @@ LeaseDemand LeaseHolder::demand_of(Lease& lease, uint64_t now_ns) const {
     if (lease.tokens)
         claim = lapsed ? 0 : std::min(lease.reading.tokens, allowed.burst);
     return {.budget = lease.wanted.budget.name,
-            .per_second = lease.demand,
+            .per_second = with_noise(lease.demand, options_.period),
             .claim = claim,
             .idle = is_idle(lease, now_ns)};
 }
@@ -255,6 +264,10 @@ void LeaseHolder::lapse() {
 
 const Share& LeaseHolder::share(std::string_view budget) const {
     return leases_.find(budget)->second.share;
+}
+
+double LeaseHolder::limit(std::string_view budget) const {
+    return leases_.find(budget)->second.wanted.budget.per_second;
 }
 
 double LeaseHolder::demand(std::string_view budget) const {

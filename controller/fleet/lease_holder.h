@@ -16,6 +16,7 @@
 
 #include "fleet/lease_message.h"
 #include "fleet/share.h"
+#include "policy/policy.h"
 
 namespace sluice {
 
@@ -73,6 +74,8 @@ class LeaseHolder {
 
     // What is to be in force; of a budget that was set.
     [[nodiscard]] const Share& share(std::string_view budget) const;
+    // Of the whole fleet, per second, as last heard; of a budget that was set.
+    [[nodiscard]] double limit(std::string_view budget) const;
     // Per second, as last reported; of a budget that was set.
     [[nodiscard]] double demand(std::string_view budget) const;
     [[nodiscard]] std::vector<FleetBudget> unknown_budgets() const;

@@ -22,6 +22,8 @@ struct Share {
     uint64_t valid_until_ns = 0;  // monotonic
     Allowance after;              // from then on, for good
 
+    friend bool operator==(const Share&, const Share&) = default;
+
     [[nodiscard]] const Allowance& at(uint64_t monotonic_ns) const {
         return monotonic_ns < valid_until_ns ? now : after;
     }
@@ -32,12 +34,5 @@ struct Share {
 inline double tokens_kept(double tokens, const Share& share) {
     return std::clamp(tokens + share.added, 0.0, share.now.burst);
 }
-
-// What a service gets once its lease has ended and Redis has not answered.
-enum class OnRedisLoss : uint8_t {
-    hold,  // the last share for a time, then as `safe`
-    safe,  // the budget divided by the most hosts that the fleet may have
-    open,  // no budget; limits of sources go on
-};
 
 }  // namespace sluice

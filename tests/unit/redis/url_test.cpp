@@ -80,8 +80,9 @@ TEST(RedisUrl, NothingElseIsOne) {
                                   "redis://a?db=1"}) {
         const auto target = parse_url(url);
         EXPECT_FALSE(target) << url;
-        if (!target)
+        if (!target) {
             EXPECT_EQ(target.error().code, ErrorCode::usage);
+        }
     }
     std::string many = "redis+cluster://a";
     for (int i = 0; i < 64; i++)

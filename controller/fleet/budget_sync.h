@@ -1,0 +1,103 @@
+// The shared budgets of this host: leased from Redis, and their shares put in force in the gate.
+//
+// What is shared, and where Redis is, comes from the policy in the gate, so this needs nothing but
+// its pins. For one thread, which may wait for Redis; standing() alone is for others as well.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "fleet/lease_holder.h"
+#include "gate/budgets.h"
+#include "gate/tables.h"
+#include "redis/redis.h"
+
+namespace sluice {
+
+// How one shared budget stands on this host.
+struct BudgetStanding {
+    std::string service;
+    Dimension dimension{};
+    double limit = 0;              // a second, of the whole fleet, as Redis has it
+    std::optional<double> demand;  // a second, on this host
+    double share = 0;              // a second, now; of counted tokens: what was granted last
+    bool unlimited = false;
+    bool is_leased = false;           // false: what the policy says for a host without Redis
+    std::chrono::nanoseconds left{};  // of the lease
+};
+
+struct FleetStanding {
+    bool is_shared = false;  // there is something to share
+    std::string fleet;
+    std::string host;    // this one's identity, 32 hex digits
+    uint32_t hosts = 0;  // that lease from the busiest shard, this one included
+    bool is_learning = false;
+    uint64_t duplicates = 0;  // times that another host had this one's identity
+    uint64_t lost = 0;        // calls without an answer
+    std::string error;        // of the last call; empty where it was answered
+    redis::Health redis;
+    std::vector<BudgetStanding> budgets;
+};
+
+// As the connection wants them.
+redis::Options redis_options(const RedisSettings& settings);
+
+class BudgetSync {
+  public:
+    explicit BudgetSync(std::string pin_dir) : pin_dir_(std::move(pin_dir)) {}
+
+    // Does what is due, at most one exchange with Redis. To be called every 20 ms or so.
+    void step();
+    [[nodiscard]] FleetStanding standing() const;
+
+  private:
+    struct Budget {
+        std::string service;
+        uint32_t service_id = 0;
+        Dimension dimension{};
+        std::optional<Share> put;  // as it was put in force last
+    };
+    // The budgets of one shard, by their names in Redis.
+    struct Shard {
+        unsigned number = 0;
+        std::unique_ptr<LeaseHolder> holder;
+        std::map<std::string, Budget> budgets;
+        std::vector<FleetBudget> to_set;  // in Redis, because it is new there or here
+    };
+
+    bool look_at_gate();
+    void look_at_policy();
+    void connect(const Policy& policy);
+    void share_budgets(const Policy& policy, LeasePool pool, uint64_t now_ns);
+    void look_at_sleep();
+    void observe(uint64_t now_ns);
+    void ask(uint64_t now_ns);
+    void take(Shard& shard, const redis::Reply& reply, const LeaseRequest& request,
+              uint64_t now_ns);
+    void put_in_force();
+    void draw_identity();
+    void publish(uint64_t now_ns);
+
+    std::string pin_dir_;
+    std::optional<Tables> tables_;
+    std::optional<uint64_t> pin_;  // of these tables
+    uint64_t policy_version_ = 0;
+    LeasePool pool_ = LeasePool::enforce;
+    std::optional<RedisSettings> settings_;
+    FleetSettings fleet_;
+    std::chrono::milliseconds policy_age_{};  // when it was put in force, ms since 1970
+    std::optional<Redis> redis_;
+    std::vector<Shard> shards_;
+    int64_t asleep_ns_ = 0;  // so far, since boot
+
+    mutable std::mutex mutex_;
+    FleetStanding standing_;
+};
+
+}  // namespace sluice
