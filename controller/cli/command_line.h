@@ -63,6 +63,7 @@ void add_allow(CommandLine& line);
 void add_mode(CommandLine& line);
 void add_switch(CommandLine& line);
 void add_confirm(CommandLine& line);
+void add_budget(CommandLine& line);
 void add_services(CommandLine& line);
 void add_top(CommandLine& line);
 void add_why(CommandLine& line);

@@ -8,10 +8,21 @@ namespace sluice::cli {
 namespace {
 
 constexpr std::array<std::string_view, 3> kOptions = {"--fleet", "--l7", "--at"};
-constexpr std::array<std::string_view, 16> kCommands = {
-    "budget",        "sync",           "risk",           "drill",           "tune",
-    "doctor",        "replay",         "learn",          "report",          "policy diff",
-    "policy push",   "policy history", "policy promote", "policy rollback", "policy override",
+constexpr std::array<std::string_view, 15> kCommands = {
+    "sync",
+    "risk",
+    "drill",
+    "tune",
+    "doctor",
+    "replay",
+    "learn",
+    "report",
+    "policy diff",
+    "policy push",
+    "policy history",
+    "policy promote",
+    "policy rollback",
+    "policy override",
     "policy shadow",
 };
 

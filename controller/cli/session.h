@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "fleet/budget_sync.h"
 #include "gate/tables.h"
 #include "observe/audit.h"
 #include "observe/heavy_sources.h"
@@ -39,6 +40,8 @@ struct Session {
     // Who was heavy lately, in the daemon alone: where it is there, this is the daemon, and nothing
     // may wait.
     const HeavySources* heavy = nullptr;
+    // How the fleet stands, likewise.
+    std::function<FleetStanding()> fleet;
     // What a gate begins with where the daemon keeps it.
     std::function<void(AttachOptions&)> prepare_attach;
 

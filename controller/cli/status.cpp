@@ -3,6 +3,7 @@
 
 #include "cli/command_line.h"
 #include "cli/enforcement.h"
+#include "cli/fleet_json.h"
 #include "cli/format.h"
 #include "gate/attachment.h"
 #include "gate/counters.h"
@@ -125,7 +126,7 @@ Result<Answer> run(const Session& session) {
         {"overrides", switches_json(entries, false)},
         {"pending_confirm", switches_json(entries, true)},
         {"daemon", {{"running", false}, {"pid", nullptr}, {"uptime_s", nullptr}}},
-        {"redis", {{"state", "off"}, {"last_sync_ms", nullptr}}},
+        {"redis", redis_json(session.fleet ? session.fleet() : FleetStanding())},
         {"sources",
          {{"capacity", use.capacity}, {"live", use.live}, {"evicted_live", use.evicted_live}}},
         {"bans", bans_json(*counts, enforcement, answer.warnings)},

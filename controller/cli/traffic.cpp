@@ -6,6 +6,7 @@
 
 #include "cli/format.h"
 #include "cli/through_daemon.h"
+#include "gate/budgets.h"
 #include "gate/counters.h"
 #include "gate/policy_store.h"
 #include "gate/service_ids.h"
@@ -74,15 +75,6 @@ uint64_t passed_bytes(const Counters& counters) {
     return bytes;
 }
 
-// Of a budget so far; what the CPUs have not handed in yet counts as well.
-uint64_t asked_for(const Tables& tables, uint32_t id, Dimension dimension) {
-    const auto d = static_cast<size_t>(dimension);
-    uint64_t units = tables.budgets[id].demand[d];
-    for (uint32_t cpu = 0; cpu < tables.sizes.cpus; ++cpu)
-        units += tables.leases[cpu * tables.sizes.services + id].demand[d];
-    return units;
-}
-
 Result<Json> service_json(const Tables& tables, const Service& service, uint32_t id) {
     const auto mode = effective_mode(tables, OneService{service.name});
     if (!mode)
@@ -101,7 +93,7 @@ Result<Json> service_json(const Tables& tables, const Service& service, uint32_t
                           {"mode", mode_name(*in_force)}});
         // The gate keeps no sum of what single sources ask for.
         if (limit.rule.scope == Scope::budget)
-            limits.back()["asked"] = asked_for(tables, id, limit.rule.dimension);
+            limits.back()["asked"] = budget_demand(tables, id, limit.rule.dimension);
     }
     const Counters counters = read_counters(tables, {.service = id});
     return Json({{"name", service.name},

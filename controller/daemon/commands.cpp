@@ -81,6 +81,7 @@ Result<cli::Answer> run(const CommandContext& context, const ControlRequest& req
     session->state_dir = context.state_dir;
     session->who = operator_of(request, peer);
     session->heavy = context.heavy;
+    session->fleet = [&context] { return context.fleet->standing(); };
     session->prepare_attach = [&context](AttachOptions& attach) {
         context.keeper->prepare(attach);
     };

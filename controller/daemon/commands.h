@@ -6,6 +6,7 @@
 #include <string>
 
 #include "control/server.h"
+#include "daemon/fleet_thread.h"
 #include "daemon/keeper.h"
 #include "observe/heavy_sources.h"
 
@@ -17,6 +18,7 @@ struct CommandContext {
     std::chrono::steady_clock::time_point started;
     Keeper* keeper = nullptr;  // outlives the handler, as the next one
     const HeavySources* heavy = nullptr;
+    const FleetThread* fleet = nullptr;
 };
 
 ControlHandler command_handler(const CommandContext& context);

@@ -17,6 +17,7 @@
 #include "control/server.h"
 #include "daemon/commands.h"
 #include "daemon/events.h"
+#include "daemon/fleet_thread.h"
 #include "daemon/instance_lock.h"
 #include "daemon/keeper.h"
 #include "daemon/surroundings.h"
@@ -65,6 +66,8 @@ int check() {
     const auto cpus = cpu_count();
     if (!cpus)
         return fail(cpus.error());
+    if (const Status redis = check_redis(config->policy.redis); !redis)
+        return fail(redis.error());
     const bool is_running = !InstanceLock::take(FLAGS_pin_dir);
     if (const Status around = check_surroundings(config->policy.surroundings, is_running); !around)
         return fail(around.error());
@@ -122,6 +125,7 @@ class Daemon {
     std::optional<ControlServer> server_;
     std::unique_ptr<Metrics> metrics_;
     std::unique_ptr<EventPump> events_;
+    std::unique_ptr<FleetThread> fleet_;
     steady_clock::time_point started_ = steady_clock::now();
     bool stopping_ = false;
 };
@@ -135,8 +139,10 @@ Result<std::unique_ptr<Daemon>> Daemon::start() {
         return config.error();
     // Whatever would end this daemon does so before the gate is touched.
     const Surroundings& around = config->policy.surroundings;
-    if (const Status sound = check_surroundings(around, false); !sound)
-        return sound.error();
+    for (const Status& sound :
+         {check_redis(config->policy.redis), check_surroundings(around, false)})
+        if (!sound)
+            return sound.error();
     // The socket is opened and closed again: nobody is to wait at it while bans come back.
     if (const auto rehearsed =
             ControlServer::listen({.path = FLAGS_socket, .group = around.control_group}, {});
@@ -161,12 +167,14 @@ Status Daemon::open_doors() {
                                               if (server_)
                                                   server_->publish(line);
                                           });
+    fleet_ = std::make_unique<FleetThread>(FLAGS_pin_dir);
     auto server = ControlServer::listen({.path = FLAGS_socket, .group = around.control_group},
                                         command_handler({.pin_dir = FLAGS_pin_dir,
                                                          .state_dir = FLAGS_state_dir,
                                                          .started = started_,
                                                          .keeper = &keeper_,
-                                                         .heavy = &events_->heavy()}));
+                                                         .heavy = &events_->heavy(),
+                                                         .fleet = fleet_.get()}));
     if (!server)
         return server.error();
     server_.emplace(*std::move(server));

@@ -14,6 +14,7 @@
 #include <string>
 
 #include "base/unique_fd.h"
+#include "fleet/budget_sync.h"
 
 namespace sluice {
 
@@ -87,6 +88,13 @@ Status check_surroundings(const Surroundings& around, bool is_running) {
         if (!checked)
             return checked;
     return {};
+}
+
+Status check_redis(const std::optional<RedisSettings>& settings) {
+    if (!settings)
+        return {};
+    const auto redis = Redis::open(redis_options(*settings));
+    return redis ? Status() : redis.error().with_context("[redis]");
 }
 
 }  // namespace sluice

@@ -11,4 +11,7 @@ namespace sluice {
 // already, the address may be in use: by that one.
 Status check_surroundings(const Surroundings& around, bool is_running);
 
+// [redis] says where and how, and its files can be read; whether anybody answers is not asked.
+Status check_redis(const std::optional<RedisSettings>& settings);
+
 }  // namespace sluice

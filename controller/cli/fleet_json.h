@@ -1,0 +1,17 @@
+// How the fleet stands, in JSON and from the gate.
+#pragma once
+
+#include "cli/format.h"
+#include "fleet/budget_sync.h"
+
+namespace sluice::cli {
+
+// The share that the gate holds of a budget, whoever put it there.
+BudgetStanding standing_of_share(const Tables& tables, const Service& service, uint32_t service_id,
+                                 Dimension dimension);
+
+Json budget_json(const FleetStanding& standing);
+// `redis` of status: "off", "up" or "down", and why it is not up.
+Json redis_json(const FleetStanding& standing);
+
+}  // namespace sluice::cli

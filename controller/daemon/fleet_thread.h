@@ -1,0 +1,22 @@
+// The thread that leases shared budgets: it may wait for Redis, which the daemon's loop may not.
+#pragma once
+
+#include <string>
+#include <thread>
+
+#include "fleet/budget_sync.h"
+
+namespace sluice {
+
+class FleetThread {
+  public:
+    explicit FleetThread(const std::string& pin_dir);
+
+    [[nodiscard]] FleetStanding standing() const { return sync_.standing(); }
+
+  private:
+    BudgetSync sync_;
+    std::jthread thread_;  // the last member: it ends before what it uses
+};
+
+}  // namespace sluice
