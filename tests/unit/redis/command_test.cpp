@@ -43,7 +43,7 @@ TEST(RedisCommand, OfAScriptCarriesHashOrText) {
 TEST(RedisCommand, IsWrittenAsBytesWithTheRunIdInItsGap) {
     std::string bytes;
     ASSERT_TRUE(append_command(bytes, Command{"SET", std::string("\0\r", 2), ""}, ""));
-    EXPECT_EQ(bytes, std::string("*3\r\n$3\r\nSET\r\n$2\r\n\0\r\r\n$0\r\n\r\n", 31));
+    EXPECT_EQ(bytes, std::string("*3\r\n$3\r\nSET\r\n$2\r\n\0\r\r\n$0\r\n\r\n", 27));
     bytes.clear();
     ASSERT_TRUE(append_command(bytes, Command{"ECHO"}.add_run_id().add("z"), "abc"));
     EXPECT_EQ(bytes, "*3\r\n$4\r\nECHO\r\n$3\r\nabc\r\n$1\r\nz\r\n");
