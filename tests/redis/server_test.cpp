@@ -232,11 +232,11 @@ TEST_F(SingleServer, AMasterThatBecomesAReplicaIsLeftAloneUntilItIsOneNoMore) {
 }
 
 TEST_F(SingleServer, AServerThatLoadsIsLeftAlone) {
-    RedisServer server(
-        {"save 3600 1", "key-load-delay 10000", "loading-process-events-interval-bytes 1024"});
+    // It takes seconds to load, and listens to clients after each 2 MB.
+    RedisServer server({"save 3600 1", "rdbcompression no", "key-load-delay 5000"});
     for (int i = 0; i < 300; i++)
         ASSERT_FALSE(
-            server.ask({"SET", "key" + std::to_string(i), std::string(2000, 'v')}).is_error());
+            server.ask({"SET", "key" + std::to_string(i), std::string(50'000, 'v')}).is_error());
     Redis redis = Redis::open(patient(server.url())).value();
     EXPECT_EQ(number(redis.run({"DBSIZE"})), 300);
     server.stop();
