@@ -172,7 +172,8 @@ std::optional<LeaseRequest> LeaseHolder::next(uint64_t now_ns, uint64_t round_co
     for (auto& [name, lease] : leases_) {
         // What a lost answer was about must go with the next call: an acknowledged number means
         // that everything up to it has arrived.
-        if (!lease.unanswered && rests(lease, now_ns) && now_ns < lease.idle_due_ns)
+        const bool is_news = lease.unanswered || lease.awaited;
+        if (!is_news && rests(lease, now_ns) && now_ns < lease.idle_due_ns)
             continue;
         call.request.demands.push_back(demand_of(lease, now_ns));
         call.leases.push_back(&lease);
@@ -198,6 +199,7 @@ void LeaseHolder::take(Lease& lease, const LeaseDemand& asked, const LeaseGrant&
                        const LeaseReply& reply) {
     lease.unanswered = false;
     lease.unknown = grant.unknown;
+    lease.awaited = grant.awaited;
     lease.share.added = 0;
     if (grant.unknown)
         return;

@@ -88,6 +88,7 @@ class LeaseHolder {
         bool tokens = false;  // the share is of counted tokens
         bool saturated = false;
         bool unknown = false;
+        bool awaited = false;     // it was lowered, and others wait for the rest
         bool long_lease = false;  // the last one was asked for while idle
         bool unanswered = true;   // in no call that was answered, so it goes with every one
         LeaseReading reading;

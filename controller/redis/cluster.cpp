@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <charconv>
 
-#include "base/text.h"
 #include "redis/slot.h"
 
 namespace sluice::redis {

@@ -64,9 +64,11 @@ class Redis {
     ~Redis();
 
     // All commands in one round trip (of a cluster: one for each of its servers), and the replies
-    // in their order. What Redis refuses is a reply too; in a cluster so is "UNREACHABLE …" for a
-    // command whose server can't be reached while others can. An error means that there are no
-    // replies; the commands may have been executed all the same, or some of them.
+    // in their order. A script that the server lacks, or a key that has moved, takes another round:
+    // commands behind it may be executed before it. What Redis refuses is a reply too; in a cluster
+    // so is "UNREACHABLE …" for a command whose server can't be reached while others can. An error
+    // means that there are no replies; the commands may have been executed all the same, or some of
+    // them.
     Result<std::vector<redis::Reply>> run(std::span<const redis::Command> commands);
     // One command.
     Result<redis::Reply> run(const redis::Command& command);

@@ -19,8 +19,9 @@ constexpr auto kPrompt = 1s;
 // One master, one replica, three sentinels of which two have to agree.
 class SentinelTest : public lab::RedisTest {
   protected:
-    void watch(const std::vector<std::string>& more_settings = {}) {
-        master_ = std::make_unique<RedisServer>();
+    void watch(const std::vector<std::string>& more_settings = {},
+               const std::vector<std::string>& of_the_master = {}) {
+        master_ = std::make_unique<RedisServer>(of_the_master);
         replica_ = std::make_unique<RedisServer>(
             std::vector<std::string>{"replicaof 127.0.0.1 " + std::to_string(master_->port())});
         for (int i = 0; i < 3; i++) {
@@ -42,6 +43,13 @@ class SentinelTest : public lab::RedisTest {
                            .starts_with("OK 3 usable") &&
                        replicas && replicas->size() == 1;
             })) << sentinel->log();
+    }
+
+    // Whether it names what has been the replica.
+    [[nodiscard]] bool knows_the_new_one(const RedisServer& sentinel) const {
+        const Reply answer = sentinel.ask({"SENTINEL", "GET-MASTER-ADDR-BY-NAME", "shop"});
+        return answer == Reply::array({Reply::text("127.0.0.1"),
+                                       Reply::text(std::to_string(replica_->port()))});
     }
 
     [[nodiscard]] std::string url() const {
@@ -88,14 +96,10 @@ TEST_F(SentinelTest, AFailoverIsFollowedWhenTheMasterDies) {
     EXPECT_EQ(text(redis.run({"SET", "k", "before"})), "OK");
     ASSERT_EQ(redis.health().server, master_->address());
     master_->kill();
-    const auto knows_the_new_one = [&] {
-        const Reply master = sentinels_[0]->ask({"SENTINEL", "MASTER", "shop"});
-        return (*master.as_array())[5] == Reply::text(std::to_string(replica_->port()));
-    };
     Clock::time_point switched{};
     ASSERT_TRUE(lab::eventually(
         [&] {
-            if (switched == Clock::time_point() && knows_the_new_one())
+            if (switched == Clock::time_point() && knows_the_new_one(*sentinels_[0]))
                 switched = Clock::now();
             return text(redis.run({"SET", "k", "after"})) == "OK";
         },
@@ -106,19 +110,20 @@ TEST_F(SentinelTest, AFailoverIsFollowedWhenTheMasterDies) {
     EXPECT_TRUE(switched == Clock::time_point() || Clock::now() - switched < kPrompt);
 }
 
-TEST_F(SentinelTest, ASwitchIsFollowedWhileTheOldMasterLives) {
-    watch();
+TEST_F(SentinelTest, ASwitchIsFollowedThoughTheOldMasterGoesOn) {
+    // It can't be told that it is a replica now, so it keeps its clients, and takes their writes:
+    // only the word of a sentinel moves them.
+    watch({}, {"rename-command SLAVEOF \"\"", "rename-command REPLICAOF \"\""});
     wait_until_they_know_each_other();
     Redis redis = Redis::open(patient(url())).value();
-    EXPECT_EQ(text(redis.run({"PING"})), "PONG");
+    EXPECT_EQ(text(redis.run({"SET", "k", "1"})), "OK");
     ASSERT_EQ(redis.health().server, master_->address());
     EXPECT_EQ(text(sentinels_[0]->ask({"SENTINEL", "FAILOVER", "shop"})), "OK");
-    // PING is no write, which the old one would refuse: only the word of a sentinel moves it.
     EXPECT_TRUE(lab::eventually([&] {
-        (void)redis.run({"PING"});
+        EXPECT_EQ(text(redis.run({"SET", "k", "2"})), "OK");
         return redis.health().server == replica_->address();
     })) << sentinels_[0]->log();
-    EXPECT_TRUE(lab::eventually([&] { return text(redis.run({"SET", "k", "1"})) == "OK"; }));
+    EXPECT_EQ(text(master_->ask({"SET", "k", "3"})), "OK");
 }
 
 TEST_F(SentinelTest, OneThatNamesAReplicaIsNotBelieved) {
@@ -132,6 +137,23 @@ TEST_F(SentinelTest, OneThatNamesAReplicaIsNotBelieved) {
                                       sentinels_[0]->address() + "/shop"))
                       .value();
     EXPECT_EQ(text(redis.run({"SET", "k", "1"})), "OK");
+}
+
+TEST_F(SentinelTest, TheWordAfterTheLastFailoverCounts) {
+    watch();
+    wait_until_they_know_each_other();
+    EXPECT_EQ(text(sentinels_[0]->ask({"SENTINEL", "FAILOVER", "shop"})), "OK");
+    ASSERT_TRUE(lab::eventually([&] { return knows_the_new_one(*sentinels_[2]); }))
+        << sentinels_[0]->log();
+    // As one that was away meanwhile, whose master lives on and takes itself for one.
+    const RedisServer yesterday;
+    const RedisServer cut_off(
+        {"sentinel monitor shop 127.0.0.1 " + std::to_string(yesterday.port()) + " 5"}, true);
+    Redis redis = Redis::open(patient("redis+sentinel://" + cut_off.address() + ',' +
+                                      sentinels_[2]->address() + "/shop"))
+                      .value();
+    EXPECT_EQ(text(redis.run({"SET", "k", "1"})), "OK");
+    EXPECT_EQ(redis.health().server, replica_->address());
 }
 
 TEST_F(SentinelTest, TheLossOfTheSentinelThatIsListenedToIsMadeGood) {

@@ -221,7 +221,8 @@ local function lease(slot, i, old)
         grant, held = rate_for(old, rate, wanted, in_use)
         burst = math.max(unit, burst * grant / rate)
         dry = learning or capped and grant >= wanted
-        awaited = grant < NOTABLE * held and (above > 0 or in_use + held > shared)
+        -- A long lease would keep what is unacknowledged from the others for as long.
+        awaited = grant < NOTABLE * held and (idle or above > 0 or in_use + held > shared)
         all[at + 2] = in_use + held
     elseif turns then
         grant, held, burst = 0, mine[old + 3], 0

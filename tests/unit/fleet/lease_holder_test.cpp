@@ -183,6 +183,19 @@ TEST_F(LeaseHolderTest, AcknowledgesAtOnceWhatOthersWaitFor) {
     EXPECT_TRUE(flow(500, 30ms));
 }
 
+TEST_F(LeaseHolderTest, AnIdleOneThatWasLoweredIsAcknowledgedToo) {
+    ASSERT_TRUE(flow(500, 100ms));
+    grant(1000);
+    std::optional<LeaseRequest> request;
+    while (request = flow(0, 6s), request && !request->demands[0].idle)
+        grant(1000);
+    ASSERT_TRUE(request);
+    grant(50, false, true);
+    request = holder_.next(now_, 0);
+    ASSERT_TRUE(request);
+    EXPECT_EQ(request->demands.size(), 1U);
+}
+
 TEST_F(LeaseHolderTest, WhatIsIdleIsRenewedSeldomAndWakesInTime) {
     ASSERT_TRUE(flow(500, 100ms));
     grant(1000);
