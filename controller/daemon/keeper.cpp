@@ -174,7 +174,7 @@ void Keeper::bring_back() {
 void Keeper::restore(Tables& tables, bool switches_only) {
     auto saved = state_.load();
     if (saved && switches_only)
-        saved->rules.clear();
+        saved->kept.rules.clear();
     // Never fatal: a host without its bans is better off than one without a gate.
     if (!saved)
         log_error("the bans of before are lost", saved.error());
