@@ -7,8 +7,7 @@
 #include <array>
 #include <cerrno>
 #include <limits>
-
-#include "base/unique_fd.h"
+#include <utility>
 
 namespace sluice {
 
@@ -41,6 +40,25 @@ Status wait_for_input(int file, const std::string& path) {
     return {};
 }
 
+struct Input {
+    UniqueFd file;
+    bool is_pipe = false;
+};
+
+Result<Input> open_input(const std::string& path, const InputFile& wanted) {
+    // Without O_NONBLOCK opening a pipe that nobody writes to would wait for good.
+    UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+    if (!file)
+        return from_errno(errno, "open " + path,
+                          errno == ENOENT ? std::string(wanted.where_from) : std::string());
+    struct stat about {};
+    if (::fstat(file.get(), &about) != 0)
+        return from_errno(errno, "read " + path);
+    if (const Status kind = check_kind(path, about.st_mode, wanted.or_a_pipe); !kind)
+        return kind.error();
+    return Input{std::move(file), S_ISFIFO(about.st_mode)};
+}
+
 // At most `most` bytes and one more, which shows that there are too many.
 Result<std::string> read_all(int file, const std::string& path, size_t most, bool is_pipe) {
     std::string text;
@@ -67,23 +85,21 @@ Result<std::string> read_all(int file, const std::string& path, size_t most, boo
 
 }  // namespace
 
+Result<UniqueFd> open_file(const std::string& path) {
+    auto input = open_input(path, {});
+    return input ? Result<UniqueFd>(std::move(input->file)) : input.error();
+}
+
 Result<std::string> read_file(const std::string& path) {
     return read_input_file(path,
                            {.most_bytes = std::numeric_limits<size_t>::max() - 1, .mend = {}});
 }
 
 Result<std::string> read_input_file(const std::string& path, const InputFile& wanted) {
-    // Without O_NONBLOCK opening a pipe that nobody writes to would wait for good.
-    const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-    if (!file)
-        return from_errno(errno, "open " + path,
-                          errno == ENOENT ? std::string(wanted.where_from) : std::string());
-    struct stat about {};
-    if (::fstat(file.get(), &about) != 0)
-        return from_errno(errno, "read " + path);
-    if (const Status kind = check_kind(path, about.st_mode, wanted.or_a_pipe); !kind)
-        return kind.error();
-    auto text = read_all(file.get(), path, wanted.most_bytes, S_ISFIFO(about.st_mode));
+    const auto input = open_input(path, wanted);
+    if (!input)
+        return input.error();
+    auto text = read_all(input->file.get(), path, wanted.most_bytes, input->is_pipe);
     if (text && text->size() > wanted.most_bytes)
         return failed(
             "read " + path + ": has more than " + std::to_string(wanted.most_bytes) + " bytes",

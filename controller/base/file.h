@@ -6,10 +6,14 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "base/unique_fd.h"
 
 namespace sluice {
 
-// Also for /proc, whose files have no size. A pipe in its place is refused, not waited for.
+// To be read in pieces. Whatever is no regular file is refused, not waited for.
+Result<UniqueFd> open_file(const std::string& path);
+
+// The same as a whole; also for /proc, whose files have no size.
 Result<std::string> read_file(const std::string& path);
 
 // What a file that somebody named may be.

@@ -18,6 +18,7 @@ namespace sluice {
 
 namespace {
 
+using namespace std::chrono_literals;
 using std::chrono::milliseconds, std::chrono::steady_clock;
 
 // Another writer holds the lock for as long as a large import takes.
@@ -83,7 +84,7 @@ bool Keeper::is_ours(const Result<Tables>& tables) const {
 }
 
 void Keeper::take(Tables tables) {
-    tables_ = std::move(tables);
+    tables_ = std::make_shared<Tables>(std::move(tables));
     gate_number_++;
     // Looked at before the tables, so that it is no later gate's.
     const auto pin = gate_pin(options_.pin_dir);
@@ -172,9 +173,11 @@ void Keeper::bring_back() {
 }
 
 void Keeper::restore(Tables& tables, bool switches_only) {
+    // Of a gate that has just gone.
+    (void)save_now();
     auto saved = state_.load();
     if (saved && switches_only)
-        saved->rules.clear();
+        saved->kept.rules.clear();
     // Never fatal: a host without its bans is better off than one without a gate.
     if (!saved)
         log_error("the bans of before are lost", saved.error());
@@ -299,25 +302,48 @@ bool Keeper::is_unsaved() const {
            tables_->settings().changes != saved_changes_;
 }
 
-Status Keeper::save_now() {
-    if (!is_unsaved())
-        return {};
-    const auto begun = steady_clock::now();
-    const uint64_t changes = tables_->settings().changes;
-    const Status saved = state_.save(*tables_);
+// A million bans, or a slow disk, take longer than clients and events can wait. The thread reads
+// the tables, which stay for as long as it needs them, and writes the file; all else is done here.
+void Keeper::begin_save() {
+    const auto save = [tables = std::shared_ptr<const Tables>(tables_), state = state_,
+                       changes = tables_->settings().changes] {
+        const auto begun = steady_clock::now();
+        Status status = state.save(*tables);
+        return Save{std::move(status), changes, begun, steady_clock::now()};
+    };
+    // Where there can be no more threads, finish_save() does it.
+    saving_ = std::async(std::launch::async | std::launch::deferred, save);
+}
+
+Status Keeper::finish_save() {
+    last_save_ = saving_.get();
+    const Status& saved = last_save_.status;
     if (!saved && standing_.state_error.empty())
         log_error("bans would not outlive a reboot", saved.error());
     standing_.state_error = saved ? std::string() : saved.error().message;
-    saved_ = steady_clock::now();
-    save_took_ = saved_ - begun;
+    // What was changed since it began is still to be saved.
     if (saved)
-        saved_changes_ = changes;
+        saved_changes_ = last_save_.changes;
     return saved;
 }
 
+Status Keeper::save_now() {
+    if (saving_.valid())
+        (void)finish_save();
+    if (!is_unsaved())
+        return {};
+    begin_save();
+    return finish_save();
+}
+
 void Keeper::save_in_time() {
-    if (steady_clock::now() - saved_ >= kSavePause * save_took_)
-        (void)save_now();
+    if (saving_.valid() && saving_.wait_for(0s) == std::future_status::timeout)
+        return;
+    if (saving_.valid())
+        (void)finish_save();
+    const auto took = last_save_.ended - last_save_.begun;
+    if (is_unsaved() && steady_clock::now() - last_save_.ended >= kSavePause * took)
+        begin_save();
 }
 
 Status Keeper::stop(bool detach) {

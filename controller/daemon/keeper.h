@@ -3,6 +3,8 @@
 
 #include <chrono>
 #include <cstdint>
+#include <future>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -49,13 +51,13 @@ class Keeper {
     // An operator took the gate off: not put back before somebody attaches it, or another start.
     // Whether this is an interface to keep at all.
     bool leave_alone(const std::string& interface);
-    // What was changed so far, on disk.
+    // What was changed so far, on disk: waits for it.
     Status save_now();
     // Before the end: the state on disk, and, where asked for, the gate off every interface.
     Status stop(bool detach);
 
     // The gate; gone while it is detached from everything.
-    [[nodiscard]] const Tables* tables() const { return tables_ ? &*tables_ : nullptr; }
+    [[nodiscard]] const Tables* tables() const { return tables_.get(); }
     // Another number once it is another gate.
     [[nodiscard]] uint64_t gate_number() const { return gate_number_; }
     [[nodiscard]] const KeeperStanding& standing() const { return standing_; }
@@ -63,6 +65,12 @@ class Keeper {
     [[nodiscard]] const ConfigFile& config() const { return config_; }
 
   private:
+    struct Save {
+        Status status;
+        uint64_t changes = 0;  // of the tables, when it began
+        std::chrono::steady_clock::time_point begun{}, ended{};
+    };
+
     Keeper(KeeperOptions options, ConfigFile config)
         : options_(std::move(options)), state_(options_.state_dir), config_(std::move(config)) {}
     Status adopt_or_make();
@@ -81,19 +89,21 @@ class Keeper {
     Status attach_missing();
     Status attach_to(const std::string& interface);
     [[nodiscard]] bool is_unsaved() const;
+    void begin_save();
+    Status finish_save();
     void save_in_time();
 
     KeeperOptions options_;
     StateFile state_;
     ConfigFile config_;
     std::set<std::string> left_alone_;
-    std::optional<Tables> tables_;
+    std::shared_ptr<Tables> tables_;
     std::optional<uint64_t> pin_;  // gate_pin() of these tables
     uint64_t gate_number_ = 0;
     KeeperStanding standing_;
     Operator self_{"sluiced", {}};
-    std::chrono::steady_clock::time_point saved_{};
-    std::chrono::steady_clock::duration save_took_{};
+    std::future<Save> saving_;  // valid from begin_save() to finish_save()
+    Save last_save_;
     uint64_t saved_changes_ = 0;
 };
 

@@ -13,6 +13,7 @@
 #include <map>
 #include <set>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "base/file.h"
@@ -138,34 +139,66 @@ std::optional<RuleKind> kind_of_word(std::string_view text) {
     return std::nullopt;
 }
 
+// How the lines of rules begin and end: few, for many rules.
+class LineEnds {
+  public:
+    struct Ends {
+        std::optional<std::string_view> word;  // absent: not written
+        std::string origin;
+    };
+
+    explicit LineEnds(Listing& listing) : listing_(listing) {}
+
+    const Ends& of(const Member& member) {
+        const auto [ends, is_new] =
+            known_.try_emplace({member.kind(), member.key.list, member.entry.note});
+        if (is_new)
+            ends->second = make(member);
+        return ends->second;
+    }
+    // Whether the names of all lists could be read.
+    [[nodiscard]] const Status& status() const { return status_; }
+
+  private:
+    Ends make(const Member& member) {
+        // A list that was made since its name was looked for; names come before members.
+        if (listing_.list_name(member.key.list).empty() && status_)
+            status_ = listing_.begin();
+        const RuleOrigin origin = listing_.origin(member);
+        return {word_of(member.kind(), origin.list), '\t' + escaped(origin.list) + '\t' +
+                                                         escaped(origin.actor) + '\t' +
+                                                         escaped(origin.reason)};
+    }
+
+    Listing& listing_;
+    std::map<std::tuple<RuleKind, uint16_t, uint32_t>, Ends> known_;
+    Status status_;
+};
+
+// Others may write meanwhile: what stays is written, and of what they change the old or the new.
 Status write_rules(const Tables& tables, Writer& out) {
     Listing listing(tables);
     if (const Status begun = listing.begin(); !begun)
         return begun;
-    const auto members = listing.all();
-    if (!members)
-        return members.error();
     const uint64_t now = gate_now_ns(tables);
-    std::map<uint32_t, Note> notes;
-    for (const Member& member : *members) {
-        const std::string list = listing.list_name(member.key.list);
-        const auto word = word_of(member.kind(), list);
-        if (!member.live(now) || !word)
-            continue;
-        const auto [note, is_new] = notes.try_emplace(member.entry.note);
-        if (is_new)
-            note->second = listing.read_note(member.entry.note);
-        std::string flags;
+    LineEnds line_ends(listing);
+    std::string line;
+    const Status read = listing.for_each([&](const Member& member) {
+        if (!member.live(now))
+            return;
+        const auto& [word, origin] = line_ends.of(member);
+        if (!word)
+            return;
+        line.assign(*word).append(1, '\t').append(member.prefix().to_string());
+        line.append(1, '\t').append(until_text(member.entry.until_ns));
+        line.append(1, '\t').append(std::to_string(member.entry.since_s)).append(1, '\t');
         if ((member.entry.flags & SLUICE_RULE_FORCED) != 0)
-            flags += 'f';
+            line += 'f';
         if ((member.entry.flags & SLUICE_RULE_EXEMPT) != 0)
-            flags += 'e';
-        out.line(std::string(*word) + '\t' + member.prefix().to_string() + '\t' +
-                 until_text(member.entry.until_ns) + '\t' + std::to_string(member.entry.since_s) +
-                 '\t' + flags + '\t' + escaped(list) + '\t' + escaped(note->second.actor) + '\t' +
-                 escaped(note->second.reason));
-    }
-    return {};
+            line += 'e';
+        out.line(line.append(origin));
+    });
+    return read ? line_ends.status() : read;
 }
 
 void write_switches(const Tables& tables, Writer& out) {
@@ -182,9 +215,11 @@ void write_switches(const Tables& tables, Writer& out) {
 
 // --- reading -----------------------------------------------------------------------------------
 
+using Fields = std::array<std::string_view, 8>;
+
 // The fields of a line; too few are empty ones.
-std::array<std::string_view, 8> fields_of(std::string_view line) {
-    std::array<std::string_view, 8> fields;
+Fields fields_of(std::string_view line) {
+    Fields fields;
     for (std::string_view& field : fields) {
         const size_t end = std::min(line.find('\t'), line.size());
         field = line.substr(0, end);
@@ -217,48 +252,110 @@ struct TimeLeft {
     }
 };
 
-class Reader {
+// A file's lines, a piece at a time.
+class Lines {
   public:
-    explicit Reader(std::string_view text) : text_(text) {}
+    explicit Lines(int fd) : fd_(fd) {}
 
-    Result<SavedState> read() {
-        if (const Status whole = check(); !whole)
-            return whole.error();
-        // A million of them, moved each time that the vector grows, take longer than to be read.
-        state_.rules.reserve(static_cast<size_t>(std::count(text_.begin(), text_.end(), '\n')));
-        while (!text_.empty())
-            if (const Status taken = take(next_line()); !taken)
-                return taken.error();
-        return std::move(state_);
+    // Without its end; nothing where no whole line is left. It holds until the next call.
+    Result<std::optional<std::string_view>> next() {
+        begin_ = next_;
+        size_t end = buffer_.find('\n', begin_);
+        while (end == std::string::npos) {
+            const size_t looked_at = buffer_.size() - begin_;
+            const auto more = read_more();
+            if (!more)
+                return more.error();
+            if (*more == 0)
+                return std::optional<std::string_view>();
+            end = buffer_.find('\n', looked_at);
+        }
+        next_ = end + 1;
+        return std::optional(std::string_view(buffer_).substr(begin_, end - begin_));
+    }
+    // Behind the last whole line.
+    [[nodiscard]] bool is_torn() const { return next_ != buffer_.size(); }
+    // Of all that stands before the line that was read last.
+    uLong checksum() {
+        sum_ = ::crc32_z(sum_, reinterpret_cast<const Bytef*>(buffer_.data()) + summed_,
+                         begin_ - summed_);
+        summed_ = begin_;
+        return sum_;
     }
 
   private:
-    std::string_view next_line() {
-        const size_t end = std::min(text_.find('\n'), text_.size());
-        const std::string_view line = text_.substr(0, end);
-        text_.remove_prefix(std::min(end + 1, text_.size()));
-        return line;
+    static constexpr size_t kChunk = 1U << 20;
+    // No line of ours is nearly as long.
+    static constexpr size_t kLongestLine = 1U << 16;
+
+    // How many bytes that were.
+    Result<size_t> read_more() {
+        if (buffer_.size() - begin_ > kLongestLine)
+            return failed("it has lines that are too long");
+        (void)checksum();
+        buffer_.erase(0, begin_);
+        begin_ = next_ = summed_ = 0;
+        const size_t kept = buffer_.size();
+        buffer_.resize(kept + kChunk);
+        ssize_t got = 0;
+        do
+            got = ::read(fd_, buffer_.data() + kept, kChunk);
+        while (got < 0 && errno == EINTR);
+        if (got < 0)
+            return from_errno(errno, "read");
+        buffer_.resize(kept + static_cast<size_t>(got));
+        return static_cast<size_t>(got);
     }
 
-    // First line, last line, checksum.
-    Status check() {
-        const std::string_view all = text_;
-        const size_t last = all.size() < 2 ? 0 : all.rfind('\n', all.size() - 2) + 1;
-        const auto end =
-            fields_of(all.substr(last, all.size() - last - (all.ends_with('\n') ? 1 : 0)));
-        if (!all.starts_with(kMagic))
+    int fd_;
+    std::string buffer_;
+    size_t begin_ = 0;   // of the line that was read last
+    size_t next_ = 0;    // of the line behind it
+    size_t summed_ = 0;  // up to here
+    uLong sum_ = 0;
+};
+
+class Reader {
+  public:
+    // Of so many bytes in all.
+    Reader(int fd, size_t size) : lines_(fd) {
+        // A million of them, moved each time that the vector grows, take as long as to be read.
+        state_.kept.rules.reserve(size / kUsualLine);
+    }
+
+    Result<SavedState> read() {
+        auto line = lines_.next();
+        if (!line)
+            return line.error();
+        auto fields = fields_of(line->value_or(""));
+        if (fields[0] != kMagic)
             return failed("it is not a state of this version");
-        if (end[0] != "end" || !all.ends_with('\n'))
-            return failed("its end is missing");
-        if (end[2] !=
-            std::to_string(::crc32_z(0, reinterpret_cast<const Bytef*>(all.data()), last)))
-            return failed("its checksum is wrong");
-        text_ = all.substr(0, last);
-        const auto head = fields_of(next_line());
-        const auto monotonic = number_of<uint64_t>(head[2]), wall = number_of<uint64_t>(head[3]);
+        Status taken = take_head(fields);
+        while (taken) {
+            line = lines_.next();
+            if (!line)
+                return line.error();
+            if (!*line)
+                return failed("its end is missing");
+            fields = fields_of(**line);
+            if (fields[0] == "end")
+                break;
+            taken = take(**line, fields);
+        }
+        if (taken)
+            taken = check_end(fields);
+        return taken ? Result<SavedState>(std::move(state_)) : taken.error();
+    }
+
+  private:
+    static constexpr size_t kUsualLine = 64;  // or longer
+
+    Status take_head(const Fields& fields) {
+        const auto monotonic = number_of<uint64_t>(fields[2]),
+                   wall = number_of<uint64_t>(fields[3]);
         if (!monotonic || !wall)
             return failed("its first line makes no sense");
-        if (head[1] == boot_id()) {
+        if (fields[1] == boot_id()) {
             left_.now_ns = static_cast<uint64_t>(static_cast<int64_t>(wall_clock_ns()) -
                                                  wall_minus_monotonic_ns());
         } else {
@@ -268,8 +365,16 @@ class Reader {
         return {};
     }
 
-    Status take(std::string_view line) {
-        const auto fields = fields_of(line);
+    Status check_end(const Fields& fields) {
+        if (fields[2] != std::to_string(lines_.checksum()))
+            return failed("its checksum is wrong");
+        const auto more = lines_.next();
+        if (!more)
+            return more.error();
+        return *more || lines_.is_torn() ? failed("something stands behind its end") : Status();
+    }
+
+    Status take(std::string_view line, const Fields& fields) {
         if (fields[0] == "switch")
             return take_switch(fields);
         const auto kind = kind_of_word(fields[0]);
@@ -282,21 +387,31 @@ class Reader {
         const auto left = left_.of(fields[2]);
         if (!left)
             return {};
-        KeptRule rule;
-        rule.entry.prefix = *prefix;
-        rule.entry.kind = *kind;
-        rule.entry.ttl = *left;
-        rule.entry.since_s = *since;
-        rule.entry.forced = fields[4].find('f') != std::string_view::npos;
-        rule.entry.exempt = fields[4].find('e') != std::string_view::npos;
-        rule.list = plain(fields[5]);
-        rule.actor = plain(fields[6]);
-        rule.reason = plain(fields[7]);
-        state_.rules.push_back(std::move(rule));
+        // The last three fields, as they stand there.
+        const auto origin = std::string_view(fields[5].data(), line.end());
+        state_.kept.rules.push_back(
+            {.entry = {.prefix = *prefix,
+                       .kind = *kind,
+                       .ttl = *left,
+                       .forced = fields[4].find('f') != std::string_view::npos,
+                       .exempt = fields[4].find('e') != std::string_view::npos,
+                       .since_s = *since},
+             .origin = origin_of(origin, fields)});
         return {};
     }
 
-    Status take_switch(const std::array<std::string_view, 8>& fields) {
+    uint32_t origin_of(std::string_view text, const Fields& fields) {
+        const auto known = origins_.find(text);
+        if (known != origins_.end())
+            return known->second;
+        auto& origins = state_.kept.origins;
+        const auto origin = static_cast<uint32_t>(origins.size());
+        origins.push_back({plain(fields[5]), plain(fields[6]), plain(fields[7])});
+        origins_.emplace(text, origin);
+        return origin;
+    }
+
+    Status take_switch(const Fields& fields) {
         const auto mode = parse_mode(fields[2]);
         const auto left = left_.of(fields[3]);
         if (!mode)
@@ -306,8 +421,9 @@ class Reader {
         return {};
     }
 
-    std::string_view text_;
+    Lines lines_;
     TimeLeft left_{};
+    std::map<std::string, uint32_t, std::less<>> origins_;  // by how they are written
     SavedState state_;
 };
 
@@ -343,11 +459,14 @@ Status StateFile::save(const Tables& tables) const {
 }
 
 Result<SavedState> StateFile::load() const {
-    const auto text = read_file(path_);
-    if (!text)
-        return text.error().code == ErrorCode::not_found ? Result<SavedState>(SavedState{})
-                                                         : set_aside(text.error());
-    auto state = Reader(*text).read();
+    const auto file = open_file(path_);
+    if (!file)
+        return file.error().code == ErrorCode::not_found ? Result<SavedState>(SavedState{})
+                                                         : set_aside(file.error());
+    struct stat about {};
+    if (::fstat(file->get(), &about) != 0)
+        return set_aside(from_errno(errno, "read " + path_));
+    auto state = Reader(file->get(), static_cast<size_t>(about.st_size)).read();
     return state ? std::move(state) : set_aside(state.error().with_context(path_));
 }
 
@@ -368,7 +487,7 @@ Result<size_t> restore_state(Tables& tables, const SavedState& state) {
             target && !standing.contains(saved.id))
             // A service that the policy does not have any more has no switch either.
             (void)set_mode(tables, *target, saved.mode, {.lasts = saved.left, .confirm = {}});
-    return SourceRules(tables).restore(state.rules);
+    return SourceRules(tables).restore(state.kept);
 }
 
 }  // namespace sluice

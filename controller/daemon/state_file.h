@@ -26,7 +26,7 @@ struct SavedSwitch {
 };
 
 struct SavedState {
-    std::vector<KeptRule> rules;  // with the time that is left
+    KeptRules kept;  // with the time that is left
     std::vector<SavedSwitch> switches;
 };
 

@@ -48,20 +48,15 @@ class BpfHash {
     // Whether it was there.
     bool erase(const Key& key) const { return bpf_map_delete_elem(fd_, &key) == 0; }
 
-    // On failure some are there already; *done counts them where given.
-    Status put_all(std::span<const Key> keys, std::span<const Value> values,
-                   size_t* done = nullptr) const {
-        size_t put = 0;
-        Status status;
-        while (status && put < keys.size()) {
+    // On failure some are there already.
+    Status put_all(std::span<const Key> keys, std::span<const Value> values) const {
+        for (size_t put = 0; put < keys.size();) {
             auto count = static_cast<uint32_t>(std::min(keys.size() - put, kBatch));
             if (bpf_map_update_batch(fd_, &keys[put], &values[put], &count, nullptr) != 0)
-                status = why(errno);
+                return why(errno);
             put += count;
         }
-        if (done != nullptr)
-            *done = put;
-        return status;
+        return {};
     }
 
     void erase_all(std::span<const Key> keys) const {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bitset>
 #include <cstring>
+#include <iterator>
 #include <unordered_set>
 
 #include "base/text.h"
@@ -16,6 +17,8 @@ constexpr std::array kKinds = {RuleKind::ban, RuleKind::allow, RuleKind::protect
                                RuleKind::classify};
 constexpr unsigned kMappedBits = 96;
 constexpr uint32_t kNoteTries = 8;
+// A million are not all copied into the form that the kernel takes at the same time.
+constexpr size_t kPutAtOnce = 4096;
 
 // FNV-1a; 0 means "no note".
 uint32_t note_hash(const sluice_note& note) {
@@ -174,10 +177,7 @@ std::vector<Member> Listing::members(const RuleKey& key) const {
 
 Result<std::vector<Member>> Listing::all() const {
     std::vector<Member> found;
-    const auto read =
-        entries_.for_each([&](const sluice_listing_key& key, const sluice_listing& entry) {
-            found.push_back({key, entry});
-        });
+    const auto read = for_each([&](const Member& member) { found.push_back(member); });
     if (!read)
         return read.error();
     return found;
@@ -190,20 +190,30 @@ Status Listing::put(const Member& member) {
 Status Listing::put_all(std::span<const Member> members, std::span<const Member> before) {
     std::vector<sluice_listing_key> keys;
     std::vector<sluice_listing> values;
-    keys.reserve(members.size());
-    values.reserve(members.size());
-    for (const auto& member : members) {
-        keys.push_back(member.key);
-        values.push_back(member.entry);
+    for (size_t done = 0; done < members.size();) {
+        const auto some = members.subspan(done, std::min(members.size() - done, kPutAtOnce));
+        keys.clear();
+        values.clear();
+        for (const auto& member : some) {
+            keys.push_back(member.key);
+            values.push_back(member.entry);
+        }
+        done += some.size();
+        if (auto put = entries_.put_all(keys, values); !put) {
+            take_back(members.first(done), before);
+            return put;
+        }
     }
-    size_t done = 0;
-    auto put = entries_.put_all(keys, values, &done);
-    if (put)
-        return put;
-    entries_.erase_all(std::span(keys).first(std::min(done + 1, keys.size())));
+    return {};
+}
+
+void Listing::take_back(std::span<const Member> members, std::span<const Member> before) {
     for (const auto& member : before)
         (void)entries_.put(member.key, member.entry);
-    return put;
+    std::vector<Member> fresh;
+    std::set_difference(members.begin(), members.end(), before.begin(), before.end(),
+                        std::back_inserter(fresh));
+    erase_all(fresh);
 }
 
 void Listing::erase_all(std::span<const Member> members) {
@@ -256,16 +266,17 @@ uint32_t Listing::note(std::string_view actor, std::string_view reason) {
     return put_note(text).value_or(0);
 }
 
-Note Listing::read_note(uint32_t key) const {
+RuleOrigin Listing::origin(const Member& member) const {
+    RuleOrigin origin{list_name(member.key.list), {}, {}};
+    const uint32_t key = member.entry.note;
     const auto note = key == 0 ? std::nullopt : notes_.find(key);
     if (!note)
-        return {};
-    Note read;
-    read.actor.assign(note->text, ::strnlen(note->text, sizeof(note->text)));
-    const size_t rest = std::min(read.actor.size() + 1, sizeof(note->text));
+        return origin;
+    origin.actor.assign(note->text, ::strnlen(note->text, sizeof(note->text)));
+    const size_t rest = std::min(origin.actor.size() + 1, sizeof(note->text));
     const char* const reason = note->text + rest;
-    read.reason.assign(reason, ::strnlen(reason, sizeof(note->text) - rest));
-    return read;
+    origin.reason.assign(reason, ::strnlen(reason, sizeof(note->text) - rest));
+    return origin;
 }
 
 }  // namespace sluice

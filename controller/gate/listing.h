@@ -36,9 +36,11 @@ sluice_listing_key listing_key(const Prefix& prefix, RuleKind kind, uint16_t lis
 // How many bytes of a reason are kept beside this actor: who and why share the room of a note.
 size_t reason_room(std::string_view actor);
 
-struct Note {
-    std::string actor;
-    std::string reason;
+// Whose word a rule is, and why.
+struct RuleOrigin {
+    std::string list{};
+    std::string actor{};
+    std::string reason{};
 };
 
 class Listing {
@@ -58,19 +60,29 @@ class Listing {
     // Of all lists, expired ones too.
     [[nodiscard]] std::vector<Member> members(const RuleKey& key) const;
     [[nodiscard]] std::vector<Member> members(const RuleKey& key, RuleKind kind) const;
-    // All of them, in no order.
+    // visit(member) for all of them, in no order. One that stays is among them, whoever writes
+    // meanwhile.
+    template <class Visit>
+    Status for_each(Visit&& visit) const {
+        return entries_.for_each([&](const sluice_listing_key& key, const sluice_listing& entry) {
+            visit(Member{key, entry});
+        });
+    }
     [[nodiscard]] Result<std::vector<Member>> all() const;
 
     Status put(const Member& member);
     void erase(const Member& member) { entries_.erase(member.key); }
-    // All or nothing. `before` are the members that stood there under the same keys.
+    // All or nothing. `before` are the members that stood there under the same keys; both are
+    // sorted.
     Status put_all(std::span<const Member> members, std::span<const Member> before);
+    // Undoes that. What stood there does so at every moment: somebody may be copying it.
+    void take_back(std::span<const Member> members, std::span<const Member> before);
     void erase_all(std::span<const Member> members);
     [[nodiscard]] uint64_t capacity() const { return entries_.capacity(); }
 
     // Actor and reason are kept once, however many members share them; they are cut to what fits.
     uint32_t note(std::string_view actor, std::string_view reason);
-    [[nodiscard]] Note read_note(uint32_t note) const;
+    [[nodiscard]] RuleOrigin origin(const Member& member) const;
 
   private:
     Status make_list(uint16_t list, std::string_view name);

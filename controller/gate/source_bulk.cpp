@@ -35,7 +35,8 @@ bool same_prefix(const Member& a, const Member& b) {
            a.key.length == b.key.length;
 }
 
-// Sorted by key; equal keys become one, and bans last as long as the longest of them.
+}  // namespace
+
 size_t merge_duplicates(std::vector<Member>& members) {
     std::stable_sort(members.begin(), members.end());
     size_t kept = 0;
@@ -58,19 +59,10 @@ size_t merge_duplicates(std::vector<Member>& members) {
     return duplicates;
 }
 
-}  // namespace
-
 void Refusals::add(const Prefix& prefix) {
     if (count++ < kNamedRefusals)
         named.push_back(prefix);
 }
-
-// What becomes of the listing; all sorted by key.
-struct SourceRules::Change {
-    std::vector<Member> put;
-    std::vector<Member> before;  // what stood under the keys of `put`
-    std::vector<Member> erase;
-};
 
 Result<std::vector<Member>> SourceRules::take_entries(uint16_t list,
                                                       std::span<const RuleEntry> entries,
@@ -167,8 +159,7 @@ Status SourceRules::apply_one_by_one(const Change& change) {
     if (settled)
         settled = settle_all(change.erase);
     if (!settled) {
-        listing_.erase_all(change.put);
-        (void)listing_.put_all(change.before, {});
+        listing_.take_back(change.put, change.before);
         (void)listing_.put_all(change.erase, {});
         (void)settle_all(change.put);
         (void)settle_all(change.erase);

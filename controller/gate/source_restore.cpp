@@ -1,5 +1,4 @@
-// What SourceRules lists again after a reboot.
-#include <algorithm>
+// What SourceRules lists again after a reboot or an upgrade.
 #include <ctime>
 #include <map>
 #include <utility>
@@ -9,23 +8,6 @@
 namespace sluice {
 
 namespace {
-
-// Few texts for many rules.
-class Notes {
-  public:
-    explicit Notes(Listing& listing) : listing_(listing) {}
-
-    uint32_t of(const KeptRule& rule) {
-        const auto [note, is_new] = notes_.try_emplace({rule.actor, rule.reason});
-        if (is_new)
-            note->second = listing_.note(rule.actor, rule.reason);
-        return note->second;
-    }
-
-  private:
-    Listing& listing_;
-    std::map<std::pair<std::string_view, std::string_view>, uint32_t> notes_;
-};
 
 sluice_listing entry_of(const RuleEntry& rule, uint64_t until_ns) {
     sluice_listing entry{};
@@ -41,85 +23,124 @@ sluice_listing entry_of(const RuleEntry& rule, uint64_t until_ns) {
     return entry;
 }
 
+KeptRule kept_rule(const Member& member, uint64_t now_ns, uint32_t origin) {
+    const sluice_listing& entry = member.entry;
+    KeptRule rule{.entry = {.prefix = member.prefix(),
+                            .kind = member.kind(),
+                            .forced = (entry.flags & SLUICE_RULE_FORCED) != 0,
+                            .exempt = (entry.flags & SLUICE_RULE_EXEMPT) != 0,
+                            .source_class = entry.source_class,
+                            .since_s = entry.since_s},
+                  .origin = origin};
+    if (entry.until_ns != SLUICE_NEVER)
+        rule.entry.ttl = std::chrono::nanoseconds(entry.until_ns - now_ns);
+    return rule;
+}
+
+// The listing's names for origins, made where one is first used.
+class ListedOrigins {
+  public:
+    struct Listed {
+        uint16_t list = 0;
+        uint32_t note = 0;
+    };
+
+    ListedOrigins(Listing& listing, const std::vector<RuleOrigin>& origins)
+        : listing_(listing), origins_(origins), listed_(origins.size()) {}
+
+    Result<Listed> of(uint32_t origin) {
+        auto& listed = listed_[origin];
+        if (!listed) {
+            const RuleOrigin& from = origins_[origin];
+            const auto list = listing_.find_or_make_list(from.list);
+            if (!list)
+                return list.error();
+            listed = Listed{*list, listing_.note(from.actor, from.reason)};
+        }
+        return *listed;
+    }
+
+  private:
+    Listing& listing_;
+    const std::vector<RuleOrigin>& origins_;
+    std::vector<std::optional<Listed>> listed_;
+};
+
 }  // namespace
 
-Result<std::vector<KeptRule>> kept_rules(const Tables& tables, uint64_t now_ns) {
+Result<KeptRules> kept_rules(const Tables& tables, uint64_t now_ns) {
     Listing listing(tables);
     if (const Status begun = listing.begin(); !begun)
         return begun.error();
-    const auto members = listing.all();
-    if (!members)
-        return members.error();
-    std::vector<KeptRule> kept;
-    kept.reserve(members->size());
-    for (const Member& member : *members) {
-        const sluice_listing& entry = member.entry;
+    KeptRules kept;
+    std::map<std::pair<uint16_t, uint32_t>, uint32_t> origins;  // by list and note
+    const auto read = listing.for_each([&](const Member& member) {
         if (!member.live(now_ns))
-            continue;
-        KeptRule rule;
-        rule.entry = {.prefix = member.prefix(),
-                      .kind = member.kind(),
-                      .forced = (entry.flags & SLUICE_RULE_FORCED) != 0,
-                      .exempt = (entry.flags & SLUICE_RULE_EXEMPT) != 0,
-                      .source_class = entry.source_class,
-                      .since_s = entry.since_s};
-        if (entry.until_ns != SLUICE_NEVER)
-            rule.entry.ttl = std::chrono::nanoseconds(entry.until_ns - now_ns);
-        rule.list = listing.list_name(member.key.list);
-        auto note = listing.read_note(entry.note);
-        rule.actor = std::move(note.actor);
-        rule.reason = std::move(note.reason);
-        kept.push_back(std::move(rule));
-    }
+            return;
+        const auto [origin, is_new] = origins.try_emplace(
+            {member.key.list, member.entry.note}, static_cast<uint32_t>(kept.origins.size()));
+        if (is_new)
+            kept.origins.push_back(listing.origin(member));
+        kept.rules.push_back(kept_rule(member, now_ns, origin->second));
+    });
+    if (!read)
+        return read.error();
     return kept;
 }
 
-Result<size_t> SourceRules::restore(std::span<const KeptRule> rules) {
-    if (auto begun = begin(); !begun)
-        return begun.error();
-    const auto listed = sorted_listing();
-    if (!listed)
-        return listed.error();
+Result<std::vector<Member>> SourceRules::members_of(const KeptRules& kept) {
     const uint64_t now = gate_now_ns(*tables_);
-    Notes notes(listing_);
-    std::vector<Member> put;
-    put.reserve(rules.size());
-    std::vector<Member> before;
-    size_t held = 0;
-    for (const KeptRule& rule : rules) {
+    ListedOrigins origins(listing_, kept.origins);
+    std::vector<Member> members;
+    members.reserve(kept.rules.size());
+    for (const KeptRule& rule : kept.rules) {
         if (rule.entry.ttl && rule.entry.ttl->count() <= 0)
             continue;
         const auto until = deadline_after(now, rule.entry.ttl);
         if (!until)
             return until.error().with_context(rule.entry.prefix.to_string());
-        const auto list = listing_.find_or_make_list(rule.list);
-        if (!list)
-            return list.error();
-        ++held;
-        Member member{listing_key(rule.entry.prefix, rule.entry.kind, *list),
+        const auto origin = origins.of(rule.origin);
+        if (!origin)
+            return origin.error();
+        Member member{listing_key(rule.entry.prefix, rule.entry.kind, origin->list),
                       entry_of(rule.entry, *until)};
-        const auto old = std::lower_bound(listed->begin(), listed->end(), member);
-        if (old != listed->end() && Member::compare(*old, member) == 0) {
-            const bool longer = member.kind() == RuleKind::ban && *until > old->entry.until_ns;
-            if (old->live(now) && !longer)
-                continue;
-            before.push_back(*old);
-        }
-        member.entry.note = notes.of(rule);
-        put.push_back(member);
+        member.entry.note = origin->note;
+        members.push_back(member);
     }
-    if (put.empty())
+    (void)merge_duplicates(members);
+    return members;
+}
+
+Result<size_t> SourceRules::restore(const KeptRules& kept) {
+    if (auto begun = begin(); !begun)
+        return begun.error();
+    auto members = members_of(kept);
+    if (!members)
+        return members.error();
+    const size_t held = members->size();
+    const auto listed = sorted_listing();
+    if (!listed)
+        return listed.error();
+
+    const uint64_t now = gate_now_ns(*tables_);
+    Change change;
+    auto old = listed->begin();
+    std::erase_if(*members, [&](const Member& member) {
+        while (old != listed->end() && *old < member)
+            ++old;
+        if (old == listed->end() || Member::compare(*old, member) != 0)
+            return false;
+        const bool longer =
+            member.kind() == RuleKind::ban && member.entry.until_ns > old->entry.until_ns;
+        if (old->live(now) && !longer)
+            return true;
+        change.before.push_back(*old);
+        return false;
+    });
+    change.put = *std::move(members);
+    if (change.put.empty())
         return held;
-    mark_dirty();
-    Status restored = listing_.put_all(put, before);
-    if (restored) {
-        restored = rebuild_tables();
-        if (!restored) {
-            listing_.erase_all(put);
-            (void)listing_.put_all(before, {});
-        }
-    }
-    mark_done();
+    const Status restored = apply_together(*listed, change);
     return restored ? Result<size_t>(held) : restored.error();
 }
 

@@ -110,16 +110,19 @@ struct ImportOutcome {
     Refusals too_wide{};
 };
 
-// A list's word as it was kept elsewhere.
 struct KeptRule {
     RuleEntry entry{};
-    std::string list{};
-    std::string actor{};
-    std::string reason{};
+    uint32_t origin = 0;  // of KeptRules::origins
+};
+
+// Rules as they were kept elsewhere.
+struct KeptRules {
+    std::vector<RuleOrigin> origins;  // few
+    std::vector<KeptRule> rules;
 };
 
 // What the listing of `tables` has at this time: see Tables::open_listing().
-Result<std::vector<KeptRule>> kept_rules(const Tables& tables, uint64_t now_ns);
+Result<KeptRules> kept_rules(const Tables& tables, uint64_t now_ns);
 
 struct ListedRule {
     Prefix prefix{};
@@ -201,7 +204,7 @@ class SourceRules {
     // Lists again what was listed before, also what an allow or a protection beats by now: it is
     // overruled again. Of one list's bans the longest holds, else what stands there stays. All or
     // nothing; how many of them are listed now.
-    Result<size_t> restore(std::span<const KeptRule> rules);
+    Result<size_t> restore(const KeptRules& kept);
     // Builds the flat tables anew from the listing.
     Status rebuild();
     // The same where a writer was killed half-way; every change does this first.
@@ -235,7 +238,12 @@ class SourceRules {
         RuleKey key;
         uint64_t value;
     };
-    struct Change;
+    // What becomes of the listing; all sorted by key.
+    struct Change {
+        std::vector<Member> put;
+        std::vector<Member> before;  // what stood under the keys of `put`
+        std::vector<Member> erase;
+    };
 
     // Another process may have changed things since the last call.
     Status refresh();
@@ -276,6 +284,9 @@ class SourceRules {
     Status rebuild_tables();
     [[nodiscard]] Result<std::vector<Member>> sorted_listing() const;
 
+    // source_restore.cpp
+    Result<std::vector<Member>> members_of(const KeptRules& kept);
+
     Tables* tables_;
     Listing listing_;
     RuleTables rules_;
@@ -283,6 +294,9 @@ class SourceRules {
 
 // What holds for a prefix when its members are put together: values of the tables.
 std::vector<uint64_t> combine(std::span<const Member> members, uint64_t now_ns);
+// Sorts by key; equal keys become one, the last of them, and bans last as long as the longest. How
+// many there were too many.
+size_t merge_duplicates(std::vector<Member>& members);
 // When a time to live that starts now ends; an error where that is nothing or beyond 36 years.
 Result<uint64_t> deadline_after(uint64_t now_ns, const Ttl& ttl);
 // Whether a prefix is so wide that it takes force: shorter than IPv4 /8 or IPv6 /19.

@@ -95,14 +95,14 @@ class Overruling {
 }  // namespace
 
 ListedRule SourceRules::describe(const Member& member) const {
-    auto note = listing_.read_note(member.entry.note);
+    auto origin = listing_.origin(member);
     return {.prefix = member.prefix(),
             .kind = member.kind(),
-            .list = listing_.list_name(member.key.list),
+            .list = std::move(origin.list),
             .until_ns = member.entry.until_ns,
             .since_s = member.entry.since_s,
-            .actor = std::move(note.actor),
-            .reason = std::move(note.reason),
+            .actor = std::move(origin.actor),
+            .reason = std::move(origin.reason),
             .forced = (member.entry.flags & SLUICE_RULE_FORCED) != 0,
             .exempt = (member.entry.flags & SLUICE_RULE_EXEMPT) != 0,
             .source_class = member.entry.source_class};

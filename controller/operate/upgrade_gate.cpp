@@ -52,20 +52,21 @@ std::vector<std::string> links_in(const std::string& pin_dir) {
 }
 
 // What the host and the policy bring again by themselves is not taken over.
-bool is_from_elsewhere(const KeptRule& rule) {
-    return rule.list != kGrace &&
-           (is_reserved_list(rule.list) || rule.entry.kind == RuleKind::protect ||
-            rule.entry.kind == RuleKind::classify);
+bool is_from_elsewhere(RuleKind kind, const std::string& list) {
+    return list != kGrace &&
+           (is_reserved_list(list) || kind == RuleKind::protect || kind == RuleKind::classify);
 }
 
 // Nothing where the old listing cannot be read by this version.
-std::optional<std::vector<KeptRule>> rules_of(const std::string& pin_dir, uint64_t now_ns) {
+std::optional<KeptRules> rules_of(const std::string& pin_dir, uint64_t now_ns) {
     const auto old = Tables::open_listing(pin_dir);
-    auto rules = old ? kept_rules(*old, now_ns) : old.error();
-    if (!rules)
+    auto kept = old ? kept_rules(*old, now_ns) : old.error();
+    if (!kept)
         return std::nullopt;
-    std::erase_if(*rules, is_from_elsewhere);
-    return *std::move(rules);
+    std::erase_if(kept->rules, [&](const KeptRule& rule) {
+        return is_from_elsewhere(rule.entry.kind, kept->origins[rule.origin].list);
+    });
+    return *std::move(kept);
 }
 
 Result<size_t> fill(Tables& tables, const UpgradeOptions& options) {

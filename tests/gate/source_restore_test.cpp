@@ -16,10 +16,12 @@ Prefix prefix(std::string_view text) {
 }
 
 KeptRule kept_ban(std::string_view text, Ttl ttl, bool forced = false) {
-    return {.entry = {.prefix = prefix(text), .ttl = ttl, .forced = forced, .since_s = 1'000},
-            .list = "operator",
-            .actor = "alice",
-            .reason = "noise"};
+    return {.entry = {.prefix = prefix(text), .ttl = ttl, .forced = forced, .since_s = 1'000}};
+}
+
+KeptRules kept_bans(std::vector<KeptRule> rules) {
+    return {.origins = {{.list = "operator", .actor = "alice", .reason = "noise"}},
+            .rules = std::move(rules)};
 }
 
 class SourceRestoreTest : public GateTest {
@@ -44,10 +46,11 @@ class SourceRestoreTest : public GateTest {
 };
 
 TEST_F(SourceRestoreTest, WhoSaidItAndSinceWhen) {
-    const std::vector<KeptRule> kept = {
-        kept_ban("192.0.2.1", {}),
+    auto kept = kept_bans({kept_ban("192.0.2.1", {})});
+    kept.origins.push_back({.list = "office"});
+    kept.rules.push_back(
         {.entry = {.prefix = prefix("203.0.113.0/24"), .kind = RuleKind::allow, .exempt = true},
-         .list = "office"}};
+         .origin = 1});
     EXPECT_EQ(rules_->restore(kept).value(), 2U);
     EXPECT_EQ(standing("192.0.2.1"), SourceStanding::banned);
     EXPECT_EQ(standing("203.0.113.9"), SourceStanding::exempt);
@@ -62,8 +65,8 @@ TEST_F(SourceRestoreTest, WhatAnAllowOrAProtectionBeatsIsOverruledAgain) {
     ASSERT_TRUE(rules_->allow(prefix("198.51.100.0/24"), {.list = std::string(kPolicyList)}));
     ASSERT_TRUE(rules_->protect(prefix("192.0.2.1"), {}));
     ASSERT_TRUE(rules_->protect(prefix("192.0.2.2"), {}));
-    const std::vector<KeptRule> kept = {kept_ban("198.51.100.7", 1h), kept_ban("192.0.2.1", 1h),
-                                        kept_ban("192.0.2.2", 1h, true)};
+    const auto kept = kept_bans(
+        {kept_ban("198.51.100.7", 1h), kept_ban("192.0.2.1", 1h), kept_ban("192.0.2.2", 1h, true)});
     EXPECT_EQ(rules_->restore(kept).value(), 3U);
     EXPECT_EQ(standing("198.51.100.7"), SourceStanding::allowed);
     EXPECT_EQ(standing("192.0.2.1"), SourceStanding::guarded);
@@ -76,8 +79,8 @@ TEST_F(SourceRestoreTest, WhatAnAllowOrAProtectionBeatsIsOverruledAgain) {
 TEST_F(SourceRestoreTest, WhatStandsStaysAndTheLongestBanHolds) {
     ASSERT_TRUE(rules_->ban(prefix("192.0.2.1"), {.reason = "new"}));
     ASSERT_TRUE(rules_->ban(prefix("192.0.2.2"), {.ttl = 1min, .reason = "new"}));
-    const std::vector<KeptRule> kept = {kept_ban("192.0.2.1", 1h), kept_ban("192.0.2.2", {}),
-                                        kept_ban("192.0.2.3", 0s)};
+    const auto kept = kept_bans(
+        {kept_ban("192.0.2.1", 1h), kept_ban("192.0.2.2", {}), kept_ban("192.0.2.3", 0s)});
     EXPECT_EQ(rules_->restore(kept).value(), 2U);
     const auto now = bans();
     ASSERT_EQ(now.size(), 2U);
@@ -96,9 +99,9 @@ TEST_F(SourceRestoreTest, WhatDoesNotFitLeavesAllAsItWas) {
     make_tables(sizes);
     rules_.emplace(*tables_);
     ASSERT_TRUE(rules_->ban(prefix("192.0.2.1"), {.ttl = 1min, .reason = "new"}));
-    std::vector<KeptRule> kept = {kept_ban("192.0.2.1", {})};
+    auto kept = kept_bans({kept_ban("192.0.2.1", {})});
     for (int i = 0; i < 100; ++i)
-        kept.push_back(kept_ban("198.18.0." + std::to_string(i), {}));
+        kept.rules.push_back(kept_ban("198.18.0." + std::to_string(i), {}));
     EXPECT_FALSE(rules_->restore(kept));
     ASSERT_EQ(bans().size(), 1U);
     EXPECT_EQ(bans()[0].reason, "new");
