@@ -83,6 +83,9 @@ SimulatedFleet::SimulatedFleet(Redis& redis, FleetModel model, ClockedScript lea
         budget_now_.push_back(budget_of.budget.per_second);
     }
     shards_.assign(shards.begin(), shards.end());
+    for (const unsigned shard : shards_)
+        round_cost_us_ += static_cast<uint64_t>(
+            lease_cost(static_cast<size_t>(std::ranges::count(shard_of_, shard))).count());
     totals_.resize(model_.budgets.size());
     seconds_.resize(model_.budgets.size());
     hosts_.resize(model_.hosts);
@@ -295,7 +298,7 @@ Status SimulatedFleet::call_redis() {
                           {.demand = host.buckets[b].demand, .tokens = host.buckets[b].tokens},
                           now_ns());
         for (auto& [shard, holder] : host.holders) {
-            auto request = holder->next(now_ns(), static_cast<uint64_t>(model_.round_cost.count()));
+            auto request = holder->next(now_ns(), round_cost_us_);
             if (request)
                 calls.push_back(
                     {&host,

@@ -48,8 +48,6 @@ struct FleetModel {
     std::chrono::milliseconds tick{5};
     // How long a host waits for an answer before it counts as lost.
     std::chrono::milliseconds patience{100};
-    // Redis's time for all calls of a host in a period, as hosts report it; zero: not throttled.
-    std::chrono::microseconds round_cost{0};
     bool poisson = true;  // arrivals; else exactly as demanded
     uint32_t seed = 1;
 };

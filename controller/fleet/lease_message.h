@@ -91,6 +91,10 @@ const redis::Script& budget_script();
 
 redis::Command lease_command(const redis::Script& script, const LeaseKeys& keys,
                              const LeaseRequest& request);
+// About what a call of so many rows takes Redis (bench/fleet_sim). Answers set the pace by it.
+constexpr std::chrono::microseconds lease_cost(size_t rows) {
+    return std::chrono::microseconds(22 + 5 * rows / 2);
+}
 // An error where it is no answer to `request`.
 Result<LeaseReply> parse_lease_reply(std::string_view reply, const LeaseRequest& request);
 

@@ -80,8 +80,9 @@ end
 
 -- Takes the lease at `i` of a host's list out of the sums of its pool.
 local function release(name, list, i)
-    local slot, marks = math.floor(list[i] / 4), list[i] % 4
-    local all, at = sums_of(name), (slot - 1) * SUMS_WIDTH
+    local marks = list[i] % 4
+    local slot = (list[i] - marks) / 4
+    local all, at = sums[name] or sums_of(name), (slot - 1) * SUMS_WIDTH
     all[at + 1] = all[at + 1] - list[i + 1]
     if marks >= COUNTED then
         local purse = purse_of(name, slot)
@@ -175,8 +176,11 @@ local function rate_for(old, rate, wanted, others)
     if room < base then
         room = base * rate / (others + base)
     end
-    local grant = math.max(0, math.min(wanted, room))
-    return grant, math.max(base, grant)
+    local grant = wanted < room and wanted or room
+    if grant < 0 then
+        grant = 0
+    end
+    return grant, base > grant and base or grant
 end
 
 -- Whether tokens are counted, and whether the lease turns from one kind to the other. It never
@@ -219,7 +223,8 @@ local function lease(slot, i, old)
     if not counted then
         wanted = turns and 0 or learning and claim or wanted
         grant, held = rate_for(old, rate, wanted, in_use)
-        burst = math.max(unit, burst * grant / rate)
+        burst = burst * grant / rate
+        burst = burst > unit and burst or unit
         dry = learning or capped and grant >= wanted
         -- A long lease would keep what is unacknowledged from the others for as long.
         awaited = grant < NOTABLE * held and (idle or above > 0 or in_use + held > shared)
@@ -255,7 +260,7 @@ end
 local function lease_rows()
     local places = {} -- slot -> place in `mine`
     for i = HEADER + 1, #mine, LEASE_WIDTH do
-        places[math.floor(mine[i] / 4)] = i
+        places[(mine[i] - mine[i] % 4) / 4] = i
     end
     sums_of(pool)
     for i = 1, #rows - 1, 4 do
