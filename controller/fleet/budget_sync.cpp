@@ -20,9 +20,6 @@ namespace {
 
 using std::chrono::milliseconds, std::chrono::nanoseconds;
 
-// What Redis takes for a call and for each of its budgets, as bench/fleet_sim measures it.
-constexpr uint64_t kCallCostNs = 15'000;
-constexpr uint64_t kBudgetCostNs = 800;
 // A clock that was ahead by less has not been asleep: the two are read one after the other.
 constexpr int64_t kAsleepNs = 50'000'000;
 
@@ -231,9 +228,9 @@ void BudgetSync::observe(uint64_t now_ns) {
 
 // Everything that is due in one exchange: budgets that Redis has to hear of, then leases.
 void BudgetSync::ask(uint64_t now_ns) {
-    uint64_t round_cost_ns = 0;
+    std::chrono::microseconds round_cost{0};
     for (const Shard& shard : shards_)
-        round_cost_ns += kCallCostNs + kBudgetCostNs * shard.budgets.size();
+        round_cost += lease_cost(shard.budgets.size());
     std::vector<redis::Command> commands;
     struct Asked {
         Shard* shard;
@@ -243,7 +240,7 @@ void BudgetSync::ask(uint64_t now_ns) {
     };
     std::vector<Asked> asked;
     for (Shard& shard : shards_) {
-        auto request = shard.holder->next(now_ns, round_cost_ns / 1000);
+        auto request = shard.holder->next(now_ns, static_cast<uint64_t>(round_cost.count()));
         if (!request)
             continue;
         const LeaseKeys keys(fleet_.name, shard.number);

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netdb.h>
 
 #include "redis/redis.h"
 #include "redis_server.h"
@@ -20,6 +21,16 @@ class RedisTest : public testing::Test {
     void SetUp() override {
         if (const std::string why = RedisServer::missing(); !why.empty())
             GTEST_SKIP() << why;
+    }
+
+    static constexpr std::string_view kOwnName = "localhost";
+    // A root without /etc/hosts has none.
+    static bool has_name() {
+        addrinfo* found = nullptr;
+        const bool has = getaddrinfo(kOwnName.data(), nullptr, nullptr, &found) == 0;
+        if (has)
+            freeaddrinfo(found);
+        return has;
     }
 
     static redis::Options patient(std::string url) {
