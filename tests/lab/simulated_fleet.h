@@ -152,6 +152,7 @@ class SimulatedFleet {
     std::vector<Host> hosts_;
     std::vector<unsigned> shard_of_;  // per budget
     std::vector<unsigned> shards_;    // in use
+    uint64_t round_cost_us_ = 0;      // Redis's time for a host's calls in a period
     std::vector<double> budget_now_;  // units a second, per budget
     std::vector<BudgetTotals> totals_;
     std::vector<Second> seconds_;
