@@ -18,6 +18,13 @@ struct AllowOptions {
     bool force = false;
 };
 
+Result<std::string> allows_before(SourceRules& rules, const Prefix& prefix, uint64_t now_ns) {
+    const auto words = words_on(rules, prefix, RuleKind::allow);
+    if (!words)
+        return words.error();
+    return words->empty() ? "not allowed" : "allowed by " + describe_words(*words, now_ns);
+}
+
 Result<Answer> allow(const AllowOptions& options, const Session& session) {
     Answer answer;
     const auto argument = parse_prefix(options.prefix, answer.warnings);
@@ -34,7 +41,10 @@ Result<Answer> allow(const AllowOptions& options, const Session& session) {
     const Operator& who = session.who;
     const uint64_t now_ns = gate_now_ns(gate->tables);
     SourceRules rules(gate->tables);
-    session.record({"allow", argument->prefix.to_string(), "",
+    const auto before = allows_before(rules, argument->prefix, now_ns);
+    if (!before)
+        return before.error();
+    session.record({"allow", argument->prefix.to_string(), *before,
                     (options.exempt ? "exempt for " : "for ") + options.ttl, options.reason},
                    answer.warnings);
     const auto outcome = rules.allow(argument->prefix, {.ttl = *ttl,
@@ -66,8 +76,13 @@ Result<Answer> unallow(const std::string& prefix, const Session& session) {
     auto gate = session.open_to_write();
     if (!gate)
         return gate.error();
-    session.record({"unallow", argument->prefix.to_string(), "", "", ""}, answer.warnings);
-    const auto outcome = SourceRules(gate->tables).unallow(argument->prefix);
+    SourceRules rules(gate->tables);
+    const auto before = allows_before(rules, argument->prefix, gate_now_ns(gate->tables));
+    if (!before)
+        return before.error();
+    session.record({"unallow", argument->prefix.to_string(), *before, "not allowed", ""},
+                   answer.warnings);
+    const auto outcome = rules.unallow(argument->prefix);
     if (!outcome)
         return outcome.error();
     if (outcome->still_under)

@@ -36,17 +36,8 @@ Status note_spared(SourceRules& rules, const Prefix& prefix,
     return {};
 }
 
-// This list's ban of exactly this prefix.
-Result<std::optional<ListedRule>> standing_ban(SourceRules& rules, const Prefix& prefix,
-                                               const std::string& source) {
-    const auto found = rules.lookup(prefix.address());
-    if (!found)
-        return found.error();
-    for (const SourceMatch& match : found->matches)
-        for (const ListedRule& rule : match.listed)
-            if (rule.kind == RuleKind::ban && rule.prefix == prefix && rule.list == source)
-                return std::optional(rule);
-    return std::optional<ListedRule>();
+std::string bans_before(const std::vector<ListedRule>& words, uint64_t now_ns) {
+    return words.empty() ? "not banned" : "banned by " + describe_words(words, now_ns);
 }
 
 Result<RuleOutcome> rehearse(const std::optional<ListedRule>& standing, Ttl ttl, uint64_t now_ns) {
@@ -100,23 +91,27 @@ Result<Answer> ban(const BanOptions& options, const Session& session) {
         if (const Status allowed = check_ban(rules, asked, options.force, guarded); !allowed)
             return allowed.error();
 
-    const auto standing = standing_ban(rules, prefix, options.source);
-    if (!standing)
-        return standing.error();
+    const auto words = words_on(rules, prefix, RuleKind::ban);
+    if (!words)
+        return words.error();
+    std::optional<ListedRule> standing;
+    if (const auto own = std::ranges::find(*words, options.source, &ListedRule::list);
+        own != words->end())
+        standing = *own;
     // Who only makes it last longer need not repeat why.
-    const bool keeps_reason = options.reason.empty() && *standing;
+    const bool keeps_reason = options.reason.empty() && standing;
     const BanRequest request{.ttl = *ttl,
                              .list = options.source,
-                             .reason = keeps_reason ? (*standing)->reason : options.reason,
+                             .reason = keeps_reason ? standing->reason : options.reason,
                              .actor = who.to_string(),
                              .forced = options.force};
     const uint64_t now_ns = gate_now_ns(tables);
     if (!options.dry_run)
-        session.record(
-            {"ban", prefix.to_string(), "", options.source + " for " + options.ttl, options.reason},
-            answer.warnings);
+        session.record({"ban", prefix.to_string(), bans_before(*words, now_ns),
+                        options.source + " for " + options.ttl, options.reason},
+                       answer.warnings);
     const auto outcome =
-        options.dry_run ? rehearse(*standing, *ttl, now_ns) : rules.ban(prefix, request);
+        options.dry_run ? rehearse(standing, *ttl, now_ns) : rules.ban(prefix, request);
     if (!outcome)
         return outcome.error();
     session.made();
@@ -184,9 +179,13 @@ Result<Answer> unban(const UnbanOptions& options, const Session& session) {
     if (!gate)
         return gate.error();
     const Prefix& prefix = argument->prefix;
-    session.record({"unban", prefix.to_string(), "", what_is_left(options.source, *grace), ""},
-                   answer.warnings);
     SourceRules rules(gate->tables);
+    const auto words = words_on(rules, prefix, RuleKind::ban);
+    if (!words)
+        return words.error();
+    session.record({"unban", prefix.to_string(), bans_before(*words, gate_now_ns(gate->tables)),
+                    what_is_left(options.source, *grace), ""},
+                   answer.warnings);
     const auto outcome = rules.unban(
         prefix, options.source ? std::optional<std::string_view>(*options.source) : std::nullopt);
     const bool missing = !outcome && outcome.error().code == ErrorCode::not_found;

@@ -1,6 +1,7 @@
 #include "cli/ban_checks.h"
 
 #include "base/text.h"
+#include "cli/format.h"
 #include "operate/protected_sources.h"
 #include "policy/rule_id.h"
 
@@ -26,6 +27,29 @@ Status check_list(SourceRules& rules, const std::string& source) {
         return make_error(ErrorCode::not_found, "there is no list " + in_quotes(source),
                           "see: sluicectl bans");
     return {};
+}
+
+Result<std::vector<ListedRule>> words_on(SourceRules& rules, const Prefix& prefix, RuleKind kind) {
+    const auto found = rules.lookup(prefix.address());
+    if (!found)
+        return found.error();
+    std::vector<ListedRule> words;
+    for (const SourceMatch& match : found->matches)
+        for (const ListedRule& rule : match.listed)
+            if (rule.kind == kind && rule.prefix == prefix)
+                words.push_back(rule);
+    return words;
+}
+
+std::string describe_words(const std::vector<ListedRule>& words, uint64_t now_ns) {
+    std::string text;
+    for (const ListedRule& word : words) {
+        text += (text.empty() ? "" : ", ") + word.list + " (";
+        text += word.until_ns == SLUICE_NEVER
+                    ? "for good)"
+                    : format_seconds(seconds_until(word.until_ns, now_ns).get<double>()) + " left)";
+    }
+    return text;
 }
 
 Status check_reason(const std::string& reason, const Operator& who) {
