@@ -165,29 +165,29 @@ TEST_F(LeaseScript, LearningLastsAsLongAsTheLongestLeaseThatAnybodyHeardOf) {
 TEST_F(LeaseScript, GivesWhatIsAskedForAndHalfOfTheSpare) {
     ASSERT_TRUE(budget(1000).check());
     learn();
-    // 25 stay free for whoever joins.
-    EXPECT_THAT(lease("a", 100).grant, DoubleNear(100 + 875 / 2.0, 0.1));
+    // 5 stay free for whoever joins.
+    EXPECT_THAT(lease("a", 100).grant, DoubleNear(100 + 895 / 2.0, 0.1));
     pass(10ms);
     const double second = lease("b", 100).grant;
     EXPECT_GT(second, 200);
-    EXPECT_LE(second, 1000 - 537);
+    EXPECT_LE(second, 1000 - 547);
 }
 
 TEST_F(LeaseScript, NeverMoreThanTheBudgetEvenBeforeOthersAreLowered) {
     ASSERT_TRUE(budget(1000).check());
     learn();
     const double first = lease("a", 5000).grant;
-    EXPECT_THAT(first, DoubleNear(975, 0.1));
+    EXPECT_THAT(first, DoubleNear(995, 0.1));
     const double joined = lease("b", 5000).grant;
-    EXPECT_THAT(joined, DoubleNear(25, 0.1)) << "one floor is free for whoever joins";
+    EXPECT_THAT(joined, DoubleNear(5, 0.1)) << "one floor is free for whoever joins";
     pass(20ms);
     // The first is lowered, but may use the old share until it says that it has the new one.
     const LeaseGrant lowered = lease("a", 5000, first);
     EXPECT_TRUE(lowered.awaited);
-    EXPECT_THAT(lowered.grant, DoubleNear(491.7, 0.1));
-    EXPECT_THAT(lease("b", 5000, joined).grant, DoubleNear(25, 0.1));
+    EXPECT_THAT(lowered.grant, DoubleNear(498.3, 0.1));
+    EXPECT_THAT(lease("b", 5000, joined).grant, DoubleNear(5, 0.1));
     EXPECT_FALSE(lease("a", 5000, lowered.grant).awaited);
-    EXPECT_THAT(lease("b", 5000, joined).grant, DoubleNear(491.7, 0.1));
+    EXPECT_THAT(lease("b", 5000, joined).grant, DoubleNear(498.3, 0.1));
 }
 
 TEST_F(LeaseScript, AnUnansweredGrantCountsBesideTheOldOne) {
@@ -210,7 +210,7 @@ TEST_F(LeaseScript, WhoAsksForLittleGetsAllOfIt) {
         calm = lease("calm", 200, calm).grant;
     }
     EXPECT_THAT(calm, DoubleNear(200, 0.1));
-    EXPECT_THAT(flooded, DoubleNear(1000 - 200 - 50.0 / 3, 0.1));
+    EXPECT_THAT(flooded, DoubleNear(1000 - 200 - 10.0 / 3, 0.1));
 }
 
 TEST_F(LeaseScript, WhoAsksForNothingHasAFloor) {
@@ -222,7 +222,7 @@ TEST_F(LeaseScript, WhoAsksForNothingHasAFloor) {
         flooded = lease("flooded", 1e6, flooded).grant;
         calm = lease("calm", 0, calm).grant;
     }
-    EXPECT_THAT(calm, DoubleNear(50.0 / 3, 0.1));
+    EXPECT_THAT(calm, DoubleNear(10.0 / 3, 0.1));
     EXPECT_GT(flooded, 960);
 }
 
@@ -245,7 +245,7 @@ TEST_F(LeaseScript, ADeadHostsShareComesBackAfterItsLease) {
     }
     pass(150ms);  // 650 ms: the lease, and the grace for a host that counts slowly
     (void)lease("a", 5000, other);
-    EXPECT_THAT(lease("a", 5000, other).grant, DoubleNear(975, 0.1));
+    EXPECT_THAT(lease("a", 5000, other).grant, DoubleNear(995, 0.1));
 }
 
 TEST_F(LeaseScript, ALoweredBudgetShrinksAllAlikeAndNobodyToNothing) {
@@ -337,8 +337,8 @@ TEST_F(LeaseScript, ObserversTakeNothingFromOthers) {
         pass(100ms);
         LeaseRequest watching = next("watching", 5000);
         watching.pool = LeasePool::observe;
-        EXPECT_THAT(answer(watching).grants[0].grant, DoubleNear(975, 0.1));
-        EXPECT_THAT(lease("a", 5000).grant, DoubleNear(975, 0.1));
+        EXPECT_THAT(answer(watching).grants[0].grant, DoubleNear(995, 0.1));
+        EXPECT_THAT(lease("a", 5000).grant, DoubleNear(995, 0.1));
     }
 }
 
@@ -449,7 +449,7 @@ TEST_F(LeaseScript, AnotherServerWithTheSameDataLearns) {
     EXPECT_EQ(reply.status, LeaseStatus::learning);
     EXPECT_EQ(reply.grants[0].grant, share);
     EXPECT_EQ(reply.grants[0].budget, 1000) << "budgets are no leases";
-    EXPECT_THAT(lease("b", 5000, 975).grant, DoubleNear(25, 0.1));
+    EXPECT_THAT(lease("b", 5000, 995).grant, DoubleNear(5, 0.1));
 }
 
 TEST_F(LeaseScript, AWipedServerLearns) {
@@ -476,7 +476,7 @@ TEST_F(LeaseScript, ATimeThatGoesBackLearns) {
     EXPECT_EQ(answer(request).status, LeaseStatus::ok) << "that little harms nobody";
     time_ -= 1h;
     set_clock();
-    request = next("a", 5000, 975);
+    request = next("a", 5000, 995);
     request.since_acked_ms = 200;
     EXPECT_EQ(answer(request).status, LeaseStatus::learning);
 }
@@ -542,7 +542,7 @@ TEST_F(LeaseScript, StateThatMakesNoSenseIsLostState) {
                 pass(1s);
                 (void)lease("a", 5000, 300);
             }
-            EXPECT_THAT(lease("a", 5000, 300).grant, DoubleNear(975, 0.1)) << field;
+            EXPECT_THAT(lease("a", 5000, 300).grant, DoubleNear(995, 0.1)) << field;
         }
 }
 

@@ -121,9 +121,9 @@ TEST_F(LeaseHolderTest, AnAnsweredCallIsAcknowledgedByTheNext) {
     EXPECT_EQ(third->acked_seq, first->seq) << "the second was not taken";
 }
 
-// Two standard deviations of what a period of 200 ms counts.
+// A standard deviation of what a period of 200 ms counts.
 double noise(double per_second) {
-    return 2 * std::sqrt(per_second / 0.2);
+    return std::sqrt(per_second / 0.2);
 }
 
 TEST_F(LeaseHolderTest, DemandIsWhatArrivedAndMayArriveByChance) {
