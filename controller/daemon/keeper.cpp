@@ -36,8 +36,10 @@ void log_error(const std::string& what, const Error& error) {
 
 Result<Keeper> Keeper::start(const KeeperOptions& options, ConfigFile config) {
     Keeper keeper(options, std::move(config));
+    keeper.patience_ = kPatience;
     if (const Status ready = keeper.adopt_or_make(); !ready)
         return ready.error();
+    keeper.patience_ = {};
     return keeper;
 }
 
@@ -74,7 +76,8 @@ Result<Tables> Keeper::upgrade() {
         return upgraded.error();
     for (const std::string& interface : upgraded->interfaces)
         log(LogLevel::warning, interface + ": this version has taken the place of another");
-    log(LogLevel::info, std::to_string(upgraded->rules) + " bans and allows came over with it");
+    log(LogLevel::info,
+        "bans and allows that came over with it: " + std::to_string(upgraded->rules));
     return open_gate(options_.pin_dir);
 }
 
@@ -96,10 +99,8 @@ void Keeper::take(Tables tables) {
 void Keeper::adopt(Tables tables) {
     take(std::move(tables));
     log(LogLevel::info, "adopted the gate in " + options_.pin_dir);
-    if (const Status applied = put_in_force(config_); !applied) {
-        standing_.config_error = applied.error().message;
+    if (const Status applied = take_config(config_); !applied)
         log_error("the gate goes on with its old policy", applied.error());
-    }
     bring_back();
 }
 
@@ -126,7 +127,7 @@ Status Keeper::put_in_force(const ConfigFile& config) {
     // The same text again would only count up the version.
     if (const auto current = current_policy(*tables_); current && current->text == config.text)
         return {};
-    auto gate = open_gate_to_write(options_.pin_dir, kPatience);
+    auto gate = open_gate_to_write(options_.pin_dir, patience_);
     if (!gate)
         return gate.error();
     const auto version = apply_policy(gate->tables, config, {}, self_);
@@ -137,14 +138,32 @@ Status Keeper::put_in_force(const ConfigFile& config) {
 }
 
 Status Keeper::reload() {
+    next_config_.reset();
     auto config = load_config_file(options_.config);
-    const Status status = config ? put_in_force(*config) : config.error();
+    if (config)
+        return take_config(*std::move(config));
+    standing_.config_error = config.error().message;
+    return config.error();
+}
+
+Status Keeper::take_config(ConfigFile config) {
+    const Status status = put_in_force(config);
     standing_.config_error = status ? std::string() : status.error().message;
     if (status) {
-        config_ = *std::move(config);
+        config_ = std::move(config);
         update_wanted();
+    } else if (status.error().busy) {
+        next_config_ = std::move(config);
     }
     return status;
+}
+
+void Keeper::take_next_config() {
+    if (!next_config_)
+        return;
+    const Status taken = take_config(*std::exchange(next_config_, std::nullopt));
+    if (!taken && !taken.error().busy)
+        log_error("the gate goes on with its old policy", taken.error());
 }
 
 void Keeper::update_wanted() {
@@ -165,10 +184,10 @@ bool Keeper::leave_alone(const std::string& interface) {
 void Keeper::bring_back() {
     if (!tables_ || tables_->settings().restored != 0)
         return;
-    auto gate = open_gate_to_write(options_.pin_dir, kPatience);
+    auto gate = open_gate_to_write(options_.pin_dir, patience_);
     if (gate)
         restore(gate->tables, false);
-    else
+    else if (!gate.error().busy)
         log_error("the bans on disk are not back yet", gate.error());
 }
 
@@ -184,7 +203,7 @@ void Keeper::restore(Tables& tables, bool switches_only) {
     else if (const auto held = restore_state(tables, *saved); !held)
         log_error("the bans of before are not back", state_.set_aside(held.error()));
     else if (*held != 0)
-        log(LogLevel::info, std::to_string(*held) + " bans and allows are back from disk");
+        log(LogLevel::info, "bans and allows that are back from disk: " + std::to_string(*held));
     tables.settings().restored = 1;
 }
 
@@ -239,7 +258,7 @@ Status Keeper::attach_to(const std::string& interface) {
     AttachOptions attach;
     attach.interface = interface;
     attach.pin_dir = options_.pin_dir;
-    attach.timeout = kPatience;
+    attach.timeout = patience_;
     attach.who = self_;
     prepare(attach);
     const auto report = attach_gate(attach);
@@ -288,6 +307,7 @@ void Keeper::sweep() {
 
 void Keeper::tick() {
     look_at_gate();
+    take_next_config();
     bring_back();
     mend();
     sweep();

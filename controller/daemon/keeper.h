@@ -41,7 +41,8 @@ class Keeper {
     // remembers: bans are in the tables before the first interface is.
     static Result<Keeper> start(const KeeperOptions& options, ConfigFile config);
 
-    // Re-reads the configuration; on an error all stays as it was.
+    // Re-reads the configuration; on an error all stays as it was. Where another program is writing
+    // the tables, that is the error, and it is tried again at each tick.
     Status reload();
     // Once a second: attachments as wanted, what a killed writer left mended, state on disk.
     void tick();
@@ -79,6 +80,8 @@ class Keeper {
     void take(Tables tables);
     [[nodiscard]] bool is_ours(const Result<Tables>& tables) const;
     void look_at_gate();
+    Status take_config(ConfigFile config);
+    void take_next_config();
     Status put_in_force(const ConfigFile& config);
     void bring_back();
     void restore(Tables& tables, bool switches_only);
@@ -96,6 +99,8 @@ class Keeper {
     KeeperOptions options_;
     StateFile state_;
     ConfigFile config_;
+    std::optional<ConfigFile> next_config_;  // to be taken once nobody else writes
+    std::chrono::milliseconds patience_{};   // with other writers; none once clients wait
     std::set<std::string> left_alone_;
     std::shared_ptr<Tables> tables_;
     std::optional<uint64_t> pin_;  // gate_pin() of these tables

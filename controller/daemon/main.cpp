@@ -77,7 +77,7 @@ int check() {
         if (const auto interface = find_interface(name); !interface)
             log(LogLevel::warning, interface.error().message);
     (void)std::printf(
-        "%s is good: %zu services; the tables take %llu MiB\n", FLAGS_config.c_str(),
+        "%s is good: services: %zu, memory of the tables: %llu MiB\n", FLAGS_config.c_str(),
         config->policy.services.size(),
         static_cast<unsigned long long>(needed_sizes(config->policy, *cpus).memory() >> 20));
     return 0;
@@ -190,7 +190,9 @@ Status Daemon::open_doors() {
 void Daemon::reload() {
     (void)::sd_notify(0, "RELOADING=1");
     if (const Status reloaded = keeper_.reload(); !reloaded) {
-        log(LogLevel::error, "the configuration was not taken, the old one stays:");
+        log(LogLevel::error, reloaded.error().busy
+                                 ? "the configuration waits, the old one stays:"
+                                 : "the configuration was not taken, the old one stays:");
         (void)fail(reloaded.error());
     }
     warn_of_next_start();
