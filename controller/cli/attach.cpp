@@ -65,10 +65,11 @@ Result<Answer> run(const Options& options, const Session& session) {
     if (!report)
         return report.error();
     session.made();
-    const auto tables = session.open();
-    if (!tables)
-        return tables.error();
-    const auto mode = mode_of(*tables, WholeGate{});
+    const auto gate = session.open();
+    if (!gate)
+        return gate.error();
+    Tables& tables = **gate;
+    const auto mode = mode_of(tables, WholeGate{});
     if (!mode)
         return mode.error();
     const Attachment& attachment = report->attachment;

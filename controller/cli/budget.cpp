@@ -13,19 +13,20 @@ namespace {
 
 // Without the daemon nobody leases, but what it left may still hold.
 Result<FleetStanding> left_in_gate(const Session& session) {
-    const auto tables = session.open();
-    if (!tables)
-        return tables.error();
-    const auto policy = current_policy(*tables);
+    const auto gate = session.open();
+    if (!gate)
+        return gate.error();
+    Tables& tables = **gate;
+    const auto policy = current_policy(tables);
     if (!policy)
         return policy.error();
     FleetStanding standing;
     standing.fleet = policy->policy.fleet.name;
     for (const Service& service : policy->policy.services) {
-        const auto id = find_service_id(*tables, service.name).value_or(SLUICE_SERVICE_OTHER);
+        const auto id = find_service_id(tables, service.name).value_or(SLUICE_SERVICE_OTHER);
         for (const auto& [dimension, bucket] : service.budget)
             if (service.shared)
-                standing.budgets.push_back(standing_of_share(*tables, service, id, dimension));
+                standing.budgets.push_back(standing_of_share(tables, service, id, dimension));
     }
     standing.is_shared = !standing.budgets.empty();
     return standing;

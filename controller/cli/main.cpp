@@ -93,7 +93,7 @@ int run(int count, const char* const* arguments) {
     if (choice->handler == nullptr)
         return write_out(choice->help) ? 0 : 1;
     const GlobalOptions& globals = line.globals();
-    const auto session = Session::from(globals);
+    const auto session = Session::from(globals, current_operator());
     if (!session)
         return print_error(session.error(), globals.json);
     const auto done = through_daemon(choice->command, count, arguments, *session);

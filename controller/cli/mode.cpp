@@ -38,14 +38,15 @@ Json would_drop(const Tables& tables, const Options& options) {
 Result<Answer> look(const Options& options, const Session& session) {
     if (options.timing.lasts || options.timing.confirm || options.dry_run)
         return make_error(ErrorCode::usage, "which mode?", "one of: observe, enforce, off, policy");
-    const auto tables = session.open();
-    if (!tables)
-        return tables.error();
+    const auto gate = session.open();
+    if (!gate)
+        return gate.error();
+    Tables& tables = **gate;
     const SwitchTarget target = target_of(options);
-    const auto own = mode_of(*tables, target);
+    const auto own = mode_of(tables, target);
     if (!own)
         return own.error();
-    const auto effective = effective_mode(*tables, target);
+    const auto effective = effective_mode(tables, target);
     if (!effective)
         return effective.error();
     Answer answer;
@@ -55,7 +56,7 @@ Result<Answer> look(const Options& options, const Session& session) {
                    {"origin", "policy"},
                    {"after", nullptr},
                    {"left_s", nullptr}};
-    for (const SwitchEntry& entry : list_switches(*tables))
+    for (const SwitchEntry& entry : list_switches(tables))
         if (entry.id == format_switch_target(target)) {
             answer.data["origin"] = "operator";
             answer.data["after"] = entry.after.empty() ? Json() : Json(entry.after);

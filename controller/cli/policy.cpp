@@ -66,10 +66,11 @@ void show_check(const Json& data, Screen& screen) {
 }
 
 Result<Answer> show_policy(const Session& session) {
-    const auto tables = session.open();
-    if (!tables)
-        return tables.error();
-    const auto policy = current_policy(*tables);
+    const auto gate = session.open();
+    if (!gate)
+        return gate.error();
+    Tables& tables = **gate;
+    const auto policy = current_policy(tables);
     if (!policy)
         return policy.error();
     Answer answer;

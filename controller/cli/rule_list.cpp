@@ -17,11 +17,12 @@ std::string note_on_ban(const Json& ban) {
 }  // namespace
 
 Result<Answer> list_rules(const Session& session, const RuleQuery& query) {
-    auto tables = session.open();
-    if (!tables)
-        return tables.error();
+    const auto gate = session.open();
+    if (!gate)
+        return gate.error();
+    Tables& tables = **gate;
     const bool bans = query.kind == RuleKind::ban;
-    SourceRules rules(*tables);
+    SourceRules rules(tables);
     if (query.source)
         if (const Status known = check_list(rules, *query.source); !known)
             return known.error();
@@ -30,7 +31,7 @@ Result<Answer> list_rules(const Session& session, const RuleQuery& query) {
         query.limit);
     if (!found)
         return found.error();
-    const uint64_t now_ns = gate_now_ns(*tables);
+    const uint64_t now_ns = gate_now_ns(tables);
     Json list = Json::array();
     for (const ListedRule& rule : found->rules) {
         Json entry = {{"prefix", rule.prefix.to_string()},
@@ -49,7 +50,7 @@ Result<Answer> list_rules(const Session& session, const RuleQuery& query) {
     answer.data["total"] = found->total;
     if (!bans || found->rules.empty())
         return answer;
-    if (const auto enforced = is_enforced(*tables, answer.warnings); !enforced)
+    if (const auto enforced = is_enforced(tables, answer.warnings); !enforced)
         return enforced.error();
     return answer;
 }

@@ -8,7 +8,7 @@
 
 namespace sluice::cli {
 
-Result<Session> Session::from(const GlobalOptions& options) {
+Result<Session> Session::from(const GlobalOptions& options, Operator who) {
     const auto timeout = parse_time(options.timeout);
     if (!timeout)
         return timeout.error().with_context("--timeout");
@@ -33,7 +33,7 @@ Result<Session> Session::from(const GlobalOptions& options) {
     session.socket = options.socket;
     session.state_dir = options.state_dir;
     session.timeout = std::chrono::duration_cast<std::chrono::milliseconds>(*timeout);
-    session.who = current_operator();
+    session.who = std::move(who);
     return session;
 }
 

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -42,14 +43,18 @@ struct Session {
     const HeavySources* heavy = nullptr;
     // How the fleet stands, likewise.
     std::function<FleetStanding()> fleet;
+    // The daemon has it open.
+    KeptGate kept_gate;
     // What a gate begins with where the daemon keeps it.
     std::function<void(AttachOptions&)> prepare_attach;
 
-    static Result<Session> from(const GlobalOptions& options);
+    static Result<Session> from(const GlobalOptions& options, Operator who);
 
-    [[nodiscard]] Result<Tables> open() const { return open_gate(pin_dir); }
+    [[nodiscard]] Result<std::shared_ptr<Tables>> open() const {
+        return open_gate(pin_dir, kept_gate);
+    }
     [[nodiscard]] Result<WritableGate> open_to_write() const {
-        auto gate = open_gate_to_write(pin_dir, timeout);
+        auto gate = open_gate_to_write(pin_dir, timeout, kept_gate);
         if (gate && gate->mended)
             progress("an earlier change that was cut off is mended");
         return gate;

@@ -100,25 +100,26 @@ Json totals_json(const Tables& tables) {
 }
 
 Result<Answer> run(const Session& session) {
-    auto tables = session.open();
-    if (!tables)
-        return tables.error();
-    const auto mode = mode_of(*tables, WholeGate{});
+    const auto gate = session.open();
+    if (!gate)
+        return gate.error();
+    Tables& tables = **gate;
+    const auto mode = mode_of(tables, WholeGate{});
     if (!mode)
         return mode.error();
-    const auto all = attachments(*tables);
+    const auto all = attachments(tables);
     if (!all)
         return all.error();
-    const auto policy = policy_json(*tables);
+    const auto policy = policy_json(tables);
     if (!policy)
         return policy.error();
     Answer answer;
     const Enforcement enforcement = enforcement_of(*mode, *all);
-    const auto counts = SourceRules(*tables).counts();
+    const auto counts = SourceRules(tables).counts();
     if (!counts)
         return counts.error();
-    const auto entries = list_switches(*tables);
-    const SourceUse use = source_use(*tables);
+    const auto entries = list_switches(tables);
+    const SourceUse use = source_use(tables);
     answer.data = {
         {"mode", mode_name(*mode)},
         {"attached", attached_json(*all, answer.warnings)},
@@ -131,9 +132,9 @@ Result<Answer> run(const Session& session) {
          {{"capacity", use.capacity}, {"live", use.live}, {"evicted_live", use.evicted_live}}},
         {"bans", bans_json(*counts, enforcement, answer.warnings)},
         {"tables", tables_json(*counts, answer.warnings)},
-        {"totals", totals_json(*tables)}};
+        {"totals", totals_json(tables)}};
     answer.warnings.insert(answer.warnings.end(), enforcement.idle.begin(), enforcement.idle.end());
-    if (is_cut_off(*tables))
+    if (is_cut_off(tables))
         answer.warnings.push_back(
             "a change is under way, or was cut off half-way; the next change of anything, or "
             "sluiced within a second, mends that");

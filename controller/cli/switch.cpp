@@ -40,12 +40,13 @@ Result<Answer> change(const std::string& verb, const Options& options, const Ses
 }
 
 Result<Answer> list(const Session& session) {
-    const auto tables = session.open();
-    if (!tables)
-        return tables.error();
+    const auto gate = session.open();
+    if (!gate)
+        return gate.error();
+    Tables& tables = **gate;
     Answer answer;
     Json switches = Json::array();
-    for (const SwitchEntry& entry : list_switches(*tables))
+    for (const SwitchEntry& entry : list_switches(tables))
         switches.push_back({{"id", entry.id},
                             {"now", entry.now},
                             {"after", entry.after.empty() ? Json() : Json(entry.after)},

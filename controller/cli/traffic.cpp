@@ -123,31 +123,32 @@ Json counterpart(const Json& list, const char* key, const Json& value) {
 }  // namespace
 
 Result<Json> read_traffic(const Session& session) {
-    const auto tables = session.open();
-    if (!tables)
-        return tables.error();
-    auto policy = current_policy(*tables);
+    const auto gate = session.open();
+    if (!gate)
+        return gate.error();
+    Tables& tables = **gate;
+    auto policy = current_policy(tables);
     if (!policy)
         return policy.error();
-    const auto mode = mode_of(*tables, WholeGate{});
+    const auto mode = mode_of(tables, WholeGate{});
     if (!mode)
         return mode.error();
     std::vector<Service>& services = policy->policy.services;
     const auto is_other = [](const Service& service) { return service.name == "other"; };
     if (std::none_of(services.begin(), services.end(), is_other))
         services.emplace_back().name = "other";
-    const ServiceIds ids = service_ids(*tables);
+    const ServiceIds ids = service_ids(tables);
     Json list = Json::array();
     for (const Service& service : services) {
         const auto id = ids.find(service.name);
         if (id == ids.end())
             continue;
-        auto json = service_json(*tables, service, id->second);
+        auto json = service_json(tables, service, id->second);
         if (!json)
             return json.error();
         list.push_back(*std::move(json));
     }
-    return Json({{"time_ns", gate_now_ns(*tables)},
+    return Json({{"time_ns", gate_now_ns(tables)},
                  {"mode", mode_name(*mode)},
                  {"policy_version", policy->version},
                  {"services", list}});

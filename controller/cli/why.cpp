@@ -116,13 +116,14 @@ Result<Answer> run(const Options& options, const Session& session) {
         return usage("--destination: " + question->destination->to_string() +
                          " is not of the family of " + address->to_string(),
                      "no packet goes from IPv4 to IPv6 or back; name two addresses of one family");
-    auto tables = session.open();
-    if (!tables)
-        return tables.error();
-    auto found = why(*tables, *address, *question);
+    const auto gate = session.open();
+    if (!gate)
+        return gate.error();
+    Tables& tables = **gate;
+    auto found = why(tables, *address, *question);
     if (!found)
         return found.error();
-    const auto enforcement = enforcement_of(*tables);
+    const auto enforcement = enforcement_of(tables);
     if (!enforcement)
         return enforcement.error();
     std::vector<std::string> idle;

@@ -68,7 +68,7 @@ Result<cli::Answer> run(const CommandContext& context, const ControlRequest& req
     if (cli::is_for_oneself(choice->command))
         return make_error(ErrorCode::usage, '"' + choice->command + "\" is not done by the daemon",
                           "run sluicectl as root, which does it by itself");
-    auto session = cli::Session::from(line.globals());
+    auto session = cli::Session::from(line.globals(), operator_of(request, peer));
     if (!session)
         return session.error();
     if (session->pin_dir != context.pin_dir && session->pin_dir != cli::GlobalOptions{}.pin_dir)
@@ -79,9 +79,9 @@ Result<cli::Answer> run(const CommandContext& context, const ControlRequest& req
     session->json = true;
     session->pin_dir = context.pin_dir;
     session->state_dir = context.state_dir;
-    session->who = operator_of(request, peer);
     session->heavy = context.heavy;
     session->fleet = [&context] { return context.fleet->standing(); };
+    session->kept_gate = [&context] { return context.keeper->kept_gate(); };
     session->prepare_attach = [&context](AttachOptions& attach) {
         context.keeper->prepare(attach);
     };

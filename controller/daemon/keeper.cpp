@@ -121,13 +121,21 @@ void Keeper::look_at_gate() {
         adopt(*std::move(now));
 }
 
+std::shared_ptr<Tables> Keeper::kept_gate() const {
+    return pin_ && pin_ == gate_pin(options_.pin_dir) ? tables_ : nullptr;
+}
+
+Result<WritableGate> Keeper::open_to_write(milliseconds patience) const {
+    return open_gate_to_write(options_.pin_dir, patience, [this] { return kept_gate(); });
+}
+
 Status Keeper::put_in_force(const ConfigFile& config) {
     if (!tables_)
         return {};
     // The same text again would only count up the version.
     if (const auto current = current_policy(*tables_); current && current->text == config.text)
         return {};
-    auto gate = open_gate_to_write(options_.pin_dir, patience_);
+    auto gate = open_to_write(patience_);
     if (!gate)
         return gate.error();
     const auto version = apply_policy(gate->tables, config, {}, self_);
@@ -184,7 +192,7 @@ bool Keeper::leave_alone(const std::string& interface) {
 void Keeper::bring_back() {
     if (!tables_ || tables_->settings().restored != 0)
         return;
-    auto gate = open_gate_to_write(options_.pin_dir, patience_);
+    auto gate = open_to_write(patience_);
     if (gate)
         restore(gate->tables, false);
     else if (!gate.error().busy)
@@ -286,7 +294,7 @@ Status Keeper::attach_to(const std::string& interface) {
 void Keeper::mend() {
     if (!tables_ || !is_cut_off(*tables_))
         return;
-    const auto gate = open_gate_to_write(options_.pin_dir, {});
+    const auto gate = open_to_write({});
     if (gate && gate->mended)
         log(LogLevel::warning, "a change that was cut off is mended");
     else if (gate && is_cut_off(gate->tables))

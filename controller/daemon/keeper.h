@@ -16,6 +16,7 @@
 #include "gate/tables.h"
 #include "operate/attach_gate.h"
 #include "operate/config_file.h"
+#include "operate/gate_access.h"
 #include "operate/operator.h"
 
 namespace sluice {
@@ -59,6 +60,8 @@ class Keeper {
 
     // The gate; gone while it is detached from everything.
     [[nodiscard]] const Tables* tables() const { return tables_.get(); }
+    // The same, where it is still what is pinned.
+    [[nodiscard]] std::shared_ptr<Tables> kept_gate() const;
     // Another number once it is another gate.
     [[nodiscard]] uint64_t gate_number() const { return gate_number_; }
     [[nodiscard]] const KeeperStanding& standing() const { return standing_; }
@@ -79,6 +82,7 @@ class Keeper {
     void adopt(Tables tables);
     void take(Tables tables);
     [[nodiscard]] bool is_ours(const Result<Tables>& tables) const;
+    [[nodiscard]] Result<WritableGate> open_to_write(std::chrono::milliseconds patience) const;
     void look_at_gate();
     Status take_config(ConfigFile config);
     void take_next_config();

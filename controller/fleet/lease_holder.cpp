@@ -23,7 +23,8 @@ constexpr double kEnoughUnits = 64;
 constexpr nanoseconds kShortestMeasure = 10ms;
 // Demand falls by this part of the difference in a period, so that what is asked for covers noise.
 constexpr double kFalling = 0.5;
-// Standard deviations of a Poisson process: with two, calm hosts keep more than they use from others.
+// Standard deviations of a Poisson process. With two, calm hosts keep from others what they do not
+// use.
 constexpr double kDeviations = 1;
 // Renewals are spread by so much to either side.
 constexpr double kJitter = 0.1;

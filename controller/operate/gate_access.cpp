@@ -76,6 +76,15 @@ Result<Tables> open_gate(const std::string& pin_dir) {
     return error;
 }
 
+Result<std::shared_ptr<Tables>> open_gate(const std::string& pin_dir, const KeptGate& kept) {
+    if (auto tables = kept ? kept() : nullptr)
+        return tables;
+    auto tables = open_gate(pin_dir);
+    if (!tables)
+        return tables.error();
+    return std::make_shared<Tables>(*std::move(tables));
+}
+
 Result<WriterLock> lock_gate(const std::string& pin_dir, std::chrono::milliseconds timeout) {
     using std::chrono::milliseconds, std::chrono::steady_clock;
     const auto deadline = steady_clock::now() + timeout;
@@ -90,16 +99,16 @@ Result<WriterLock> lock_gate(const std::string& pin_dir, std::chrono::millisecon
 }
 
 Result<WritableGate> open_gate_to_write(const std::string& pin_dir,
-                                        std::chrono::milliseconds timeout) {
+                                        std::chrono::milliseconds timeout, const KeptGate& kept) {
     if (const Status access = check_access(pin_dir); !access)
         return access.error();
     auto lock = lock_gate(pin_dir, timeout);
     if (!lock)
         return lock.error();
-    auto tables = open_gate(pin_dir);
+    auto tables = open_gate(pin_dir, kept);
     if (!tables)
         return tables.error();
-    WritableGate gate{*std::move(lock), *std::move(tables), false};
+    WritableGate gate{*std::move(lock), *tables, **tables, false};
     // What a writer that was killed has left. Without room to mend it the mark stays, and `status`
     // tells; nobody's own change waits for that.
     if (is_cut_off(gate.tables)) {

@@ -3,6 +3,8 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -20,16 +22,24 @@ Result<WriterLock> lock_gate(const std::string& pin_dir, std::chrono::millisecon
 
 struct WritableGate {
     WriterLock lock;
-    Tables tables;
+    std::shared_ptr<Tables> opened;
+    Tables& tables;
     bool mended = false;  // a change that was cut off before
 };
+
+// The gate that its caller has open already, where that is still the pinned one; else nothing. To
+// open a gate maps all of its tables, which takes milliseconds.
+using KeptGate = std::function<std::shared_ptr<Tables>()>;
+
+Result<std::shared_ptr<Tables>> open_gate(const std::string& pin_dir, const KeptGate& kept);
 
 // Whether a change of bans, allows or the policy is under way, or its writer was killed.
 bool is_cut_off(const Tables& tables);
 
 // As open_gate, with everybody else kept from writing.
 Result<WritableGate> open_gate_to_write(const std::string& pin_dir,
-                                        std::chrono::milliseconds timeout);
+                                        std::chrono::milliseconds timeout,
+                                        const KeptGate& kept = {});
 
 bool is_on_bpffs(const std::string& path);
 // Where everybody's pins lie.
