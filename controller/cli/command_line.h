@@ -52,6 +52,9 @@ class CommandLine {
 };
 
 void add_all_commands(CommandLine& line);
+// The one that a line with this first word is about; all, where that is no command's name. All of
+// them take a thousand allocations.
+void add_command(CommandLine& line, std::string_view first_word);
 
 // One a file, in the order of the help.
 void add_attach(CommandLine& line);

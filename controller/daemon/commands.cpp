@@ -53,7 +53,7 @@ void leave_alone(const CommandContext& context, const Status& saved, cli::Answer
 Result<cli::Answer> run(const CommandContext& context, const ControlRequest& request,
                         const ControlPeer& peer) {
     cli::CommandLine line;
-    cli::add_all_commands(line);
+    cli::add_command(line, request.words.empty() ? std::string_view() : request.words.front());
     std::vector<const char*> arguments = {"sluicectl"};
     for (const std::string& word : request.words)
         arguments.push_back(word.c_str());
