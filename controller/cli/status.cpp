@@ -210,9 +210,17 @@ void show(const Json& data, Screen& screen) {
                                     ? "process " + daemon["pid"].dump() + ", for " +
                                           format_seconds(daemon["uptime_s"].get<double>())
                                     : std::string("not running: the gate works without it")});
-    for (const char* problem : {"config_error", "state_error"})
+    for (const auto& [problem, meaning] :
+         {std::pair("config_error", "the old configuration holds: "),
+          std::pair("state_error", "bans would not outlive a reboot: "),
+          std::pair("events_error", "events are lost: ")})
         if (daemon.contains(problem) && daemon[problem].is_string())
-            fields.push_back({"", {daemon[problem].get<std::string>(), Style::bad}});
+            fields.push_back({"", {meaning + daemon[problem].get<std::string>(), Style::bad}});
+    for (const Json& wanted : daemon.value("wanted", Json::array()))
+        if (const Json& attached = daemon["attached"];
+            std::find(attached.begin(), attached.end(), wanted) == attached.end())
+            fields.push_back(
+                {"", {wanted.get<std::string>() + " is to be attached, and is not", Style::bad}});
     screen.fields(fields);
     show_totals(data["totals"], screen);
 }

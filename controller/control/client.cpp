@@ -62,7 +62,8 @@ Result<std::string> ControlClient::read_line() {
             return gone();
         else if (errno == EAGAIN || errno == EWOULDBLOCK)
             return make_error(ErrorCode::unreachable, "the daemon did not answer in time",
-                              "it may be busy: try again, with a longer --timeout");
+                              "what it has not begun by now it will not do; see what it did: "
+                              "sluicectl audit");
         else if (errno != EINTR)
             return gone();
     }

@@ -89,6 +89,10 @@ Result<ControlRequest> parse_request(std::string_view line) {
                 return bad_request("\"args\" must be an array of strings");
             request.words.push_back(argument.get<std::string>());
         }
+    // The command line's parser would take what stands before it.
+    for (const std::string& each : request.words)
+        if (each.find('\0') != std::string::npos)
+            return bad_request("a NUL is in it");
     return request;
 }
 

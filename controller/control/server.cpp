@@ -23,6 +23,10 @@ namespace {
 
 // Operators in an incident, and a few scripts; more than that is a mistake, and is told so.
 constexpr size_t kMostClients = 256;
+// Of them, so many are root's alone.
+constexpr size_t kKeptForRoot = 16;
+// Without a word for so long, a client gives way to one that has something to say.
+constexpr std::chrono::seconds kIdle(10);
 // What a follower may be behind before it loses lines.
 constexpr size_t kFollowerBacklog = 1U << 20;
 // As many may wait to be let in, while one command takes its time.
@@ -47,9 +51,13 @@ bool is_served(const std::string& path) {
     return ControlClient::connect(path, std::chrono::seconds(1)).has_value();
 }
 
-}  // namespace
+// Nobody is there any more: not one who only has no more to ask.
+bool has_hung_up(int socket) {
+    pollfd look{socket, 0, 0};
+    return ::poll(&look, 1, 0) == 1 && (look.revents & (POLLHUP | POLLERR)) != 0;
+}
 
-Result<ControlServer> ControlServer::listen(const ControlOptions& options, ControlHandler handler) {
+Result<UniqueFd> listen_at(const ControlOptions& options) {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     if (options.path.empty() || options.path.size() >= sizeof(address.sun_path))
@@ -87,12 +95,39 @@ Result<ControlServer> ControlServer::listen(const ControlOptions& options, Contr
     }
     if (::chmod(options.path.c_str(), rights) != 0 || ::listen(listener.get(), kQueue) != 0)
         return from_errno(errno, "listen at " + options.path);
-    return ControlServer(options, std::move(listener), std::move(handler));
+    return listener;
 }
 
+}  // namespace
+
+Result<ControlServer> ControlServer::listen(const ControlOptions& options, ControlHandler handler) {
+    auto listener = listen_at(options);
+    if (!listener)
+        return listener.error();
+    return ControlServer(options, *std::move(listener), std::move(handler));
+}
+
+// By now it may be somebody else's.
 ControlServer::~ControlServer() {
-    if (listener_)
+    if (listener_ && name_ && inode_of(options_.path) == name_)
         (void)::unlink(options_.path.c_str());
+}
+
+std::optional<std::pair<dev_t, ino_t>> ControlServer::inode_of(const std::string& path) {
+    struct stat info {};
+    return ::lstat(path.c_str(), &info) == 0 ? std::optional(std::pair(info.st_dev, info.st_ino))
+                                             : std::nullopt;
+}
+
+bool ControlServer::look_after_name() {
+    if (inode_of(options_.path))
+        return false;
+    auto listener = listen_at(options_);
+    if (!listener)
+        return false;
+    listener_ = *std::move(listener);
+    name_ = inode_of(options_.path);
+    return true;
 }
 
 void ControlServer::add_polls(std::vector<pollfd>& polls) const {
@@ -123,10 +158,8 @@ void ControlServer::handle(const pollfd& event) {
         write_to(client);
     if ((event.revents & POLLIN) != 0)
         read_from(client);
-    // What was asked before hanging up is done all the same.
-    const bool hung_up =
-        (event.revents & POLLHUP) != 0 && (event.revents & POLLIN) == 0 && !client.has_line();
-    if (hung_up || (event.revents & (POLLERR | POLLNVAL)) != 0 || client.is_over())
+    // Who hangs up gives up what is not begun; who only closes his end waits for the answer.
+    if ((event.revents & (POLLHUP | POLLERR | POLLNVAL)) != 0 || client.is_over())
         clients_.erase(found);
 }
 
@@ -142,7 +175,7 @@ void ControlServer::accept() {
         Client client;
         client.peer = {credentials.uid, credentials.gid, credentials.pid};
         client.socket = std::move(socket);
-        if (clients_.size() >= kMostClients) {
+        if (!make_room(client.peer)) {
             // Into an empty buffer it fits; and who is turned away is not waited for.
             client.refuse(
                 failed("the daemon has " + std::to_string(kMostClients) + " clients already",
@@ -155,10 +188,24 @@ void ControlServer::accept() {
     }
 }
 
+bool ControlServer::make_room(const ControlPeer& peer) {
+    if (clients_.size() < (peer.uid == 0 ? kMostClients : kMostClients - kKeptForRoot))
+        return true;
+    const auto longest = std::ranges::min_element(clients_, {}, [](const auto& entry) {
+        return std::pair(!entry.second.is_idle(), entry.second.heard);
+    });
+    const bool gives_way = longest != clients_.end() && longest->second.is_idle() &&
+                           std::chrono::steady_clock::now() - longest->second.heard >= kIdle;
+    if (gives_way)
+        clients_.erase(longest);
+    return gives_way;
+}
+
 void ControlServer::read_from(Client& client) {
     std::array<char, 65'536> chunk;
     const ssize_t got = ::recv(client.socket.get(), chunk.data(), chunk.size(), 0);
     if (got > 0) {
+        client.heard = std::chrono::steady_clock::now();
         client.input.append(chunk.data(), static_cast<size_t>(got));
         if (client.input.size() > kLongestRequest && !client.has_line()) {
             client.refuse(
@@ -191,6 +238,11 @@ void ControlServer::answer_next() {
         return;
     answered_ = next->first;
     Client& client = next->second;
+    // He may have been told that it failed, for it took too long.
+    if (has_hung_up(next->first)) {
+        clients_.erase(next);
+        return;
+    }
     const size_t end = client.input.find('\n');
     answer(client, client.input.substr(0, end));
     client.input.erase(0, end + 1);

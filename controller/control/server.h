@@ -2,12 +2,16 @@
 #pragma once
 
 #include <poll.h>
+#include <sys/types.h>
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -40,6 +44,8 @@ class ControlServer {
     [[nodiscard]] bool has_requests() const;
     // One of them: the clients take turns, and between two requests the loop has its own.
     void answer_next();
+    // Now and then: listens again where somebody took the socket's name away. Whether that was so.
+    bool look_after_name();
 
     // One line for every client that follows events; those who cannot keep up lose lines, which
     // are counted.
@@ -55,7 +61,10 @@ class ControlServer {
         bool follows = false;
         bool ended = false;  // nothing more comes in; over once all is answered and sent
         uint64_t lost = 0;
+        std::chrono::steady_clock::time_point heard = std::chrono::steady_clock::now();
 
+        // Asks nothing, and waits for nothing.
+        [[nodiscard]] bool is_idle() const { return !follows && input.empty() && output.empty(); }
         [[nodiscard]] bool has_line() const { return input.find('\n') != std::string::npos; }
         [[nodiscard]] bool is_waiting() const { return output.empty() && has_line(); }
         [[nodiscard]] bool is_over() const { return ended && output.empty() && !has_line(); }
@@ -68,14 +77,19 @@ class ControlServer {
     ControlServer(ControlOptions options, UniqueFd listener, ControlHandler handler)
         : options_(std::move(options)),
           listener_(std::move(listener)),
+          name_(inode_of(options_.path)),
           handler_(std::move(handler)) {}
+    // Of what has this name, of which nobody else makes two at a time.
+    static std::optional<std::pair<dev_t, ino_t>> inode_of(const std::string& path);
     void accept();
+    bool make_room(const ControlPeer& peer);
     void answer(Client& client, std::string_view line);
     static void read_from(Client& client);
     static void write_to(Client& client);
 
     ControlOptions options_;
     UniqueFd listener_;
+    std::optional<std::pair<dev_t, ino_t>> name_;
     ControlHandler handler_;
     std::map<int, Client> clients_;  // by descriptor
     int answered_ = -1;              // whose turn it was

@@ -27,6 +27,10 @@ Operator operator_of(const ControlRequest& request, const ControlPeer& peer) {
     return who;
 }
 
+cli::Json or_null(const std::string& text) {
+    return text.empty() ? cli::Json() : cli::Json(text);
+}
+
 void add_daemon(const CommandContext& context, cli::Json& status) {
     const auto uptime = std::chrono::steady_clock::now() - context.started;
     const KeeperStanding& standing = context.keeper->standing();
@@ -37,10 +41,9 @@ void add_daemon(const CommandContext& context, cli::Json& status) {
         {"wanted", standing.wanted},
         {"attached", standing.attached},
         {"reattached", standing.reattached},
-        {"config_error",
-         standing.config_error.empty() ? cli::Json() : cli::Json(standing.config_error)},
-        {"state_error",
-         standing.state_error.empty() ? cli::Json() : cli::Json(standing.state_error)}};
+        {"config_error", or_null(standing.config_error)},
+        {"state_error", or_null(standing.state_error)},
+        {"events_error", or_null(context.events->error())}};
 }
 
 void leave_alone(const CommandContext& context, const Status& saved, cli::Answer& detached) {
@@ -79,7 +82,7 @@ Result<cli::Answer> run(const CommandContext& context, const ControlRequest& req
     session->json = true;
     session->pin_dir = context.pin_dir;
     session->state_dir = context.state_dir;
-    session->heavy = context.heavy;
+    session->heavy = &context.events->heavy();
     session->fleet = [&context] { return context.fleet->standing(); };
     session->kept_gate = [&context] { return context.keeper->kept_gate(); };
     session->prepare_attach = [&context](AttachOptions& attach) {

@@ -6,9 +6,9 @@
 #include <string>
 
 #include "control/server.h"
+#include "daemon/events.h"
 #include "daemon/fleet_thread.h"
 #include "daemon/keeper.h"
-#include "observe/heavy_sources.h"
 
 namespace sluice {
 
@@ -17,7 +17,7 @@ struct CommandContext {
     std::string state_dir;
     std::chrono::steady_clock::time_point started;
     Keeper* keeper = nullptr;  // outlives the handler, as the next one
-    const HeavySources* heavy = nullptr;
+    const EventPump* events = nullptr;
     const FleetThread* fleet = nullptr;
 };
 

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/log.h"
-#include "observe/line_sink.h"
 
 namespace sluice {
 
@@ -16,17 +15,17 @@ void EventPump::FreeRing::operator()(ring_buffer* ring) const noexcept {
 
 EventPump::EventPump(const std::string& where, double lines_per_second,
                      std::function<void(const std::string&)> publish)
-    : log_(lines_per_second, [sink = where.empty() ? std::function<void(const std::string&)>()
-                                                   : line_sink(where,
-                                                               [](const Error& error) {
-                                                                   log(LogLevel::error,
-                                                                       "events: " + error.message);
-                                                               }),
-                              publish = std::move(publish)](const std::string& line) {
-          if (sink)
-              sink(line);
-          publish(line);
-      }) {}
+    : sink_(where.empty() ? LineSink{}
+                          : line_sink(where,
+                                      [](const Error& error) {
+                                          log(LogLevel::error, "events: " + error.message);
+                                      })),
+      log_(lines_per_second,
+           [write = sink_.write, publish = std::move(publish)](const std::string& line) {
+               if (write)
+                   write(line);
+               publish(line);
+           }) {}
 
 int EventPump::follow(const Tables* tables, uint64_t number) {
     if (number == number_)

@@ -11,6 +11,7 @@
 #include "observe/event_line.h"
 #include "observe/event_log.h"
 #include "observe/heavy_sources.h"
+#include "observe/line_sink.h"
 
 struct ring_buffer;
 
@@ -30,6 +31,8 @@ class EventPump {
     // Writes what came since the last time, as far as its budget goes.
     void flush();
 
+    // Why lines are lost at the moment; empty where none are.
+    [[nodiscard]] std::string error() const { return sink_.error ? sink_.error() : std::string(); }
     // Who the packets came from lately.
     [[nodiscard]] const HeavySources& heavy() const { return heavy_; }
 
@@ -40,6 +43,7 @@ class EventPump {
 
     void take_one(const sluice_event& raw);
 
+    LineSink sink_;
     EventLog log_;
     HeavySources heavy_;
     std::chrono::steady_clock::time_point flushed_ = std::chrono::steady_clock::now();

@@ -158,8 +158,14 @@ Status Keeper::take_config(ConfigFile config) {
     const Status status = put_in_force(config);
     standing_.config_error = status ? std::string() : status.error().message;
     if (status) {
-        config_ = std::move(config);
+        const auto before = std::exchange(config_, std::move(config)).policy.interfaces;
         update_wanted();
+        for (const std::string& interface : before)
+            if (standing_.attached.contains(interface) && !standing_.wanted.contains(interface))
+                log(LogLevel::warning, interface +
+                                           ": not in the configuration any more, and still "
+                                           "attached; to take it off: sluicectl detach " +
+                                           interface);
     } else if (status.error().busy) {
         next_config_ = std::move(config);
     }
@@ -319,15 +325,19 @@ void Keeper::tick() {
     bring_back();
     mend();
     sweep();
-    const bool complete = standing_.attached == standing_.wanted;
-    if (const Status attached = attach_missing(); !attached && complete)
+    const Status attached = attach_missing();
+    std::string missing = attached ? std::string() : attached.error().message;
+    if (!missing.empty() && missing != missing_)
         log_error("not attached everywhere", attached.error());
+    missing_ = std::move(missing);
     save_in_time();
 }
 
 bool Keeper::is_unsaved() const {
+    // Somebody may have removed it.
     return tables_ && tables_->settings().restored != 0 &&
-           tables_->settings().changes != saved_changes_;
+           (tables_->settings().changes != saved_changes_ ||
+            (last_save_.status && !state_.exists()));
 }
 
 // A million bans, or a slow disk, take longer than clients and events can wait. The thread reads
@@ -378,8 +388,10 @@ Status Keeper::stop(bool detach) {
     Status status = save_now();
     if (!detach)
         return status;
+    // Those as well that the configuration has named no more since.
+    const auto present = present_interfaces();
     tables_.reset();
-    for (const std::string& interface : standing_.attached)
+    for (const std::string& interface : present ? *present : standing_.attached)
         if (const auto gone = detach_gate(options_.pin_dir, interface, kPatience); !gone)
             status = gone.error();
     return status;

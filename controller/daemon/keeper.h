@@ -110,6 +110,7 @@ class Keeper {
     std::optional<uint64_t> pin_;  // gate_pin() of these tables
     uint64_t gate_number_ = 0;
     KeeperStanding standing_;
+    std::string missing_;  // why it is not attached everywhere, as it was logged
     Operator self_{"sluiced", {}};
     std::future<Save> saving_;  // valid from begin_save() to finish_save()
     Save last_save_;

@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
@@ -32,6 +33,11 @@ DEFINE_string(socket, "/run/sluice/sluice.sock", "where sluicectl reaches this d
 DEFINE_string(state_dir, "/var/lib/sluice", "what outlives a reboot, and the audit log");
 DEFINE_bool(check, false, "read the configuration, say what its tables take, and end");
 DEFINE_bool(detach_on_exit, false, "take the gate off every interface at the end");
+
+// The library's way out where flags make no sense; it is in no header.
+namespace GFLAGS_NAMESPACE {
+extern void (*gflags_exitfunc)(int);
+}
 
 namespace sluice {
 
@@ -173,7 +179,7 @@ Status Daemon::open_doors() {
                                                          .state_dir = FLAGS_state_dir,
                                                          .started = started_,
                                                          .keeper = &keeper_,
-                                                         .heavy = &events_->heavy(),
+                                                         .events = events_.get(),
                                                          .fleet = fleet_.get()}));
     if (!server)
         return server.error();
@@ -241,6 +247,8 @@ int Daemon::run() {
             (void)!::read(timer_.get(), &ticks, sizeof(ticks));
             events_->flush();  // of the gate that a tick may find gone
             keeper_.tick();
+            if (server_->look_after_name())
+                log(LogLevel::warning, "somebody removed " + FLAGS_socket + "; it is there again");
             (void)::sd_notify(0, "WATCHDOG=1");
         }
         if (own > 2 && (polls[2].revents & POLLIN) != 0)
@@ -261,6 +269,9 @@ int Daemon::run() {
 int main(int count, char** arguments) {
     gflags::SetUsageMessage(sluice::kUsage);
     gflags::SetVersionString(SLUICE_VERSION);
+    GFLAGS_NAMESPACE::gflags_exitfunc = [](int status) {
+        std::exit(status == 1 ? 2 : status);
+    };  // usage
     gflags::ParseCommandLineNonHelpFlags(&count, &arguments, true);
     // Its own help lists the flags of the library as well, of which there are more.
     if (std::string help; gflags::GetCommandLineOption("help", &help) && help == "true") {

@@ -203,13 +203,19 @@ Status write_rules(const Tables& tables, Writer& out) {
 
 void write_switches(const Tables& tables, Writer& out) {
     const uint64_t now = gate_now_ns(tables);
-    for (const SwitchEntry& entry : list_switches(tables)) {
+    const auto write = [&](const std::string& id, const std::string& mode,
+                           const std::optional<nanoseconds>& left) {
+        out.line("switch\t" + id + '\t' + mode + '\t' +
+                 (left ? until_text(now + static_cast<uint64_t>(left->count()))
+                       : std::string(kForGood)));
+    };
+    // What comes back first, so that it lies beneath again.
+    for (const SwitchEntry& entry : list_overrides(tables)) {
+        if (entry.after_is_override)
+            write(entry.id, entry.after, std::nullopt);
         // What waits for its confirmation goes back, as it would have.
-        if (entry.waits_for_confirmation || !parse_mode(entry.now))
-            continue;
-        out.line("switch\t" + entry.id + '\t' + entry.now + '\t' +
-                 (entry.left ? until_text(now + static_cast<uint64_t>(entry.left->count()))
-                             : std::string(kForGood)));
+        if (!entry.waits_for_confirmation)
+            write(entry.id, entry.now, entry.left);
     }
 }
 
@@ -320,7 +326,7 @@ class Reader {
     // Of so many bytes in all.
     Reader(int fd, size_t size) : lines_(fd) {
         // A million of them, moved each time that the vector grows, take as long as to be read.
-        state_.kept.rules.reserve(size / kUsualLine);
+        state_.kept.rules.reserve(std::min(size / kUsualLine, kMostAtOnce));
     }
 
     Result<SavedState> read() {
@@ -348,7 +354,8 @@ class Reader {
     }
 
   private:
-    static constexpr size_t kUsualLine = 64;  // or longer
+    static constexpr size_t kUsualLine = 64;         // or longer
+    static constexpr size_t kMostAtOnce = 1U << 21;  // what a gate lists by default; a file may lie
 
     Status take_head(const Fields& fields) {
         const auto monotonic = number_of<uint64_t>(fields[2]),
@@ -456,6 +463,10 @@ Status StateFile::save(const Tables& tables) const {
     if (directory)
         (void)::fsync(directory.get());
     return {};
+}
+
+bool StateFile::exists() const {
+    return ::access(path_.c_str(), F_OK) == 0;
 }
 
 Result<SavedState> StateFile::load() const {

@@ -41,6 +41,8 @@ class StateFile {
     // state.bad-TIME; the error says so, and what is wrong with it.
     [[nodiscard]] Result<SavedState> load() const;
 
+    [[nodiscard]] bool exists() const;
+
     // Out of the way of the next save(), which would write over it; the error says where it is now.
     [[nodiscard]] Error set_aside(Error why) const;
 

@@ -244,7 +244,8 @@ std::vector<SwitchEntry> list_switches(const Tables& tables) {
             return;
         entries.push_back({id, std::string(mode_name(to_mode(word.now))),
                            word.deadline == 0 ? "" : std::string(mode_name(to_mode(word.after))),
-                           time_left(word, now_ns), word.waits});
+                           time_left(word, now_ns), word.waits,
+                           word.deadline != 0 && word.after_is_override});
     });
     for (const Pending& pending : confirmable(tables)) {
         const bool waits = pending.word.is_pending(now_ns);

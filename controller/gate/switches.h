@@ -62,6 +62,7 @@ struct SwitchEntry {
     std::string after;  // comes back at the deadline; empty where nothing does
     std::optional<std::chrono::nanoseconds> left;  // until then
     bool waits_for_confirmation = false;
+    bool after_is_override = false;  // what comes back is an operator's word as well
 };
 
 std::vector<SwitchEntry> list_switches(const Tables& tables);
