@@ -1,5 +1,7 @@
 #include "cli/through_daemon.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <string_view>
@@ -13,6 +15,9 @@ namespace {
 
 constexpr std::array<std::string_view, 7> kForOneself = {
     "bans import", "policy check", "policy apply", "init", "events", "completion", "version"};
+
+// Lists may be long, and the daemon has others to serve: who can read the tables does.
+constexpr std::array<std::string_view, 2> kLists = {"bans", "allows"};
 
 // Those that ask the daemon by themselves, as often as they need.
 constexpr std::array<std::string_view, 2> kAskThemselves = {"services", "top"};
@@ -58,7 +63,12 @@ std::optional<Result<Answer>> through_daemon(const std::string& command, int cou
                                              const char* const* arguments, const Session& session) {
     const bool asks_itself =
         std::find(kAskThemselves.begin(), kAskThemselves.end(), command) != kAskThemselves.end();
-    if (is_for_oneself(command) || asks_itself)
+    // Whoever names a socket, and no gate, means the gate of that daemon.
+    const GlobalOptions usual;
+    const bool knows_gate = session.socket == usual.socket || session.pin_dir != usual.pin_dir;
+    const bool reads_itself =
+        knows_gate && ::geteuid() == 0 && std::ranges::find(kLists, command) != kLists.end();
+    if (is_for_oneself(command) || asks_itself || reads_itself)
         return std::nullopt;
     return ask_daemon({arguments + 1, arguments + count}, session);
 }
