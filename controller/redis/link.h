@@ -33,6 +33,15 @@ class Link {
     Status send(std::span<const Command> commands, Deadline deadline);
     Result<std::vector<Reply>> receive(size_t count, Deadline deadline);
 
+    // How many replicas are to have a write before it counts: half of those that follow, rounded
+    // up. Replicas come and go, so the server is asked again now and then with ROLE: whoever waits
+    // for replicas sends it where it is due, and hands in the answer.
+    [[nodiscard]] size_t wanted_acks() const { return (replicas_ + 1) / 2; }
+    [[nodiscard]] bool is_role_due() const { return Clock::now() >= role_due_; }
+    void learn_role(const Reply& role);
+    // Too few of them have it: perhaps some are gone.
+    void doubt_role() { role_due_ = Clock::now(); }
+
     // Another server is to be found at once: away with this one, and with the breaker's pause.
     void start_anew();
     [[nodiscard]] const Health& health() const { return health_; }
@@ -40,11 +49,15 @@ class Link {
   private:
     Error broken(const Error& why);
     void note_state();
+    void note_round_trip();
 
     Connect connect_;
     std::optional<Connection> connection_;
     Breaker breaker_;
     Health health_;
+    Clock::time_point sent_{};
+    size_t replicas_ = 0;
+    Clock::time_point role_due_{};
 };
 
 }  // namespace sluice::redis
