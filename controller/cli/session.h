@@ -42,6 +42,8 @@ struct Session {
     const HeavySources* heavy = nullptr;
     // How the fleet stands, likewise.
     std::function<FleetStanding()> fleet;
+    std::function<std::optional<Result<FleetView>>()> fleet_view;  // as that of BudgetSync
+    RedisDrill* drill = nullptr;
     // What a gate begins with where the daemon keeps it.
     std::function<void(AttachOptions&)> prepare_attach;
 

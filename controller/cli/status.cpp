@@ -209,6 +209,9 @@ void show(const Json& data, Screen& screen) {
                                     ? "process " + daemon["pid"].dump() + ", for " +
                                           format_seconds(daemon["uptime_s"].get<double>())
                                     : std::string("not running: the gate works without it")});
+    const Json& drill = data["redis"].value("drill_left_s", Json());
+    if (!drill.is_null())
+        fields.push_back({"redis", {drill_text(drill), Style::careful}});
     for (const char* problem : {"config_error", "state_error"})
         if (daemon.contains(problem) && daemon[problem].is_string())
             fields.push_back({"", {daemon[problem].get<std::string>(), Style::bad}});

@@ -82,6 +82,8 @@ Result<cli::Answer> run(const CommandContext& context, const ControlRequest& req
     session->who = operator_of(request, peer);
     session->heavy = context.heavy;
     session->fleet = [&context] { return context.fleet->standing(); };
+    session->fleet_view = [&context] { return context.fleet->view(); };
+    session->drill = &context.fleet->drill();
     session->prepare_attach = [&context](AttachOptions& attach) {
         context.keeper->prepare(attach);
     };
