@@ -128,9 +128,15 @@ void LiveFleet::add(std::unique_ptr<LiveHost> host) {
     hosts_.push_back(std::move(host));
 }
 
+void LiveFleet::end_learning(const lab::RedisServer& server) {
+    ASSERT_TRUE(lab::eventually([&] {
+        return lab::number(server.ask({"EVAL", kEndLearning, "1", state_key()})) == 1;
+    }));
+}
+
 void LiveFleet::settle(const lab::RedisServer& server) {
     ASSERT_TRUE(lab::eventually([&] { return all_leased(); })) << hosts_[0]->standing().error;
-    ASSERT_EQ(lab::number(server.ask({"EVAL", kEndLearning, "1", state_key()})), 1);
+    end_learning(server);
     ask_for_more_than_there_is();
     // It is used up, and by whom it is asked for.
     ASSERT_TRUE(lab::eventually([&] { return leased_now() > 0.97; })) << leased_now();

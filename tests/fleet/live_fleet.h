@@ -76,8 +76,9 @@ class LiveFleet : public lab::RedisTest {
                               const std::string& settings = {});
     void add_hosts(unsigned hosts, const std::string& policy);
     void add(std::unique_ptr<LiveHost> host);
-    // All lease, and nothing is unknown any more: the time in which a new state only confirms is
-    // over. `server` has the state.
+    // The time in which a new state only confirms is over; `server` has the state.
+    static void end_learning(const lab::RedisServer& server);
+    // All lease, nothing is unknown any more, and the budget is used up.
     void settle(const lab::RedisServer& server);
     // The first host asks for 80 % of the budget, the others for 30 % each, so somebody has to be
     // short.
