@@ -1,6 +1,7 @@
 // Writes that count only once replicas have them.
 #include <memory>
 
+#include "redis/deadline.h"
 #include "redis_test.h"
 
 namespace sluice {

@@ -48,8 +48,9 @@ TEST_F(Tls, AServerWithARightCertificateIsBelieved) {
     const Certificates certificates("IP:127.0.0.1,DNS:localhost");
     const RedisServer server = server_with_tls(certificates, "no");
     EXPECT_EQ(text(ping(options("127.0.0.1", certificates.file("ca.pem")))), "PONG");
-    if (has_name())
+    if (has_name()) {
         EXPECT_EQ(text(ping(options("localhost", certificates.file("ca.pem")))), "PONG");
+    }
 }
 
 TEST_F(Tls, CarriesMuchInBothDirectionsAndKeepsItsConnection) {
