@@ -1,5 +1,6 @@
 #include "redis/connection.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "base/file.h"
@@ -60,12 +61,17 @@ Result<Command> make_auth(const Access& access) {
 }  // namespace
 
 size_t replicas_in(const Reply& role) {
-    // "master", offset, the replicas.
+    // "master", offset, the replicas: each with address, port, acknowledged offset.
     const auto parts = role.as_array();
-    if (!parts || parts->size() < 3)
+    if (!parts || parts->size() != 3)
         return 0;
     const auto replicas = (*parts)[2].as_array();
-    return replicas ? replicas->size() : 0;
+    if (!replicas)
+        return 0;
+    return static_cast<size_t>(std::ranges::count_if(*replicas, [](const Reply& replica) {
+        const auto fields = replica.as_array();
+        return fields && fields->size() == 3 && (*fields)[2] != Reply::text("0");
+    }));
 }
 
 Status log_in(Wire& wire, const Access& access, Deadline deadline) {

@@ -58,7 +58,8 @@ class Connection {
     std::chrono::microseconds time_offset_{};
 };
 
-// Replicas that follow the server whose answer to ROLE this is; none of one that is no master.
+// Replicas that follow the server whose answer to ROLE this is, and have said so: one that has just
+// come acknowledges nothing in its first second. None of one that is no master.
 size_t replicas_in(const Reply& role);
 
 // AUTH with the password that the file holds now. Redis repeats the words of a command that it does

@@ -102,7 +102,7 @@ void Exchange::ask_replicas(Batch& batch) const {
     batch.wanted_acks = batch.link->wanted_acks();
     if (batch.wanted_acks > 0)
         batch.commands.push_back(Command{"WAIT"}.add(batch.wanted_acks).add(patience.count()));
-    batch.asks_role = batch.link->is_role_due();
+    batch.asks_role = batch.wanted_acks > 0 || batch.link->is_role_due();
     if (batch.asks_role)
         batch.commands.push_back({"ROLE"});
 }
@@ -116,7 +116,6 @@ void Exchange::take_acks(const Batch& batch, std::span<const Reply> replies) {
     const auto acks = waited.as_integer();
     if (acks && *acks >= static_cast<int64_t>(batch.wanted_acks))
         return;
-    batch.link->doubt_role();
     const Reply why = waited.is_error()
                           ? waited
                           : Reply::error("NOREPLICAS " + std::to_string(acks ? *acks : 0) +

@@ -6,7 +6,7 @@ namespace sluice::redis {
 
 namespace {
 
-// A replica that comes or goes is noticed within this; to ask costs Redis about 2 µs.
+// The first replica is noticed within this; to ask costs Redis about 2 µs.
 constexpr std::chrono::seconds kRolesApart(1);
 // One part in so many of a round trip that is shown is the last one, as TCP has it.
 constexpr int kSmoothing = 8;

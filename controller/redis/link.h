@@ -34,13 +34,11 @@ class Link {
     Result<std::vector<Reply>> receive(size_t count, Deadline deadline);
 
     // How many replicas are to have a write before it counts: half of those that follow, rounded
-    // up. Replicas come and go, so the server is asked again now and then with ROLE: whoever waits
-    // for replicas sends it where it is due, and hands in the answer.
+    // up. Replicas come and go, so whoever waits for them asks the server again with ROLE, behind
+    // each wait and where it is due, and hands in the answer.
     [[nodiscard]] size_t wanted_acks() const { return (replicas_ + 1) / 2; }
     [[nodiscard]] bool is_role_due() const { return Clock::now() >= role_due_; }
     void learn_role(const Reply& role);
-    // Too few of them have it: perhaps some are gone.
-    void doubt_role() { role_due_ = Clock::now(); }
 
     // Another server is to be found at once: away with this one, and with the breaker's pause.
     void start_anew();
