@@ -10,7 +10,10 @@ namespace sluice::cli {
 BudgetStanding standing_of_share(const Tables& tables, const Service& service, uint32_t service_id,
                                  Dimension dimension);
 
-Json budget_json(const FleetStanding& standing);
+// `view` is null where there is none: then nothing is known of other hosts.
+Json budget_json(const FleetStanding& standing, const FleetView* view);
+// What a drill that is on is called, for people.
+std::string drill_text(const Json& left_s);
 // `redis` of status: "off", "up" or "down", and why it is not up.
 Json redis_json(const FleetStanding& standing);
 

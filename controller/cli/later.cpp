@@ -8,10 +8,9 @@ namespace sluice::cli {
 namespace {
 
 constexpr std::array<std::string_view, 3> kOptions = {"--fleet", "--l7", "--at"};
-constexpr std::array<std::string_view, 15> kCommands = {
+constexpr std::array<std::string_view, 14> kCommands = {
     "sync",
     "risk",
-    "drill",
     "tune",
     "doctor",
     "replay",

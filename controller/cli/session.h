@@ -45,6 +45,8 @@ struct Session {
     std::function<FleetStanding()> fleet;
     // The daemon has it open.
     KeptGate kept_gate;
+    std::function<std::optional<Result<FleetView>>()> fleet_view;  // as that of BudgetSync
+    RedisDrill* drill = nullptr;
     // What a gate begins with where the daemon keeps it.
     std::function<void(AttachOptions&)> prepare_attach;
 

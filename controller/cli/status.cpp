@@ -210,6 +210,9 @@ void show(const Json& data, Screen& screen) {
                                     ? "process " + daemon["pid"].dump() + ", for " +
                                           format_seconds(daemon["uptime_s"].get<double>())
                                     : std::string("not running: the gate works without it")});
+    const Json& drill = data["redis"].value("drill_left_s", Json());
+    if (!drill.is_null())
+        fields.push_back({"redis", {drill_text(drill), Style::careful}});
     for (const auto& [problem, meaning] :
          {std::pair("config_error", "the old configuration holds: "),
           std::pair("state_error", "bans would not outlive a reboot: "),

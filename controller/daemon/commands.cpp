@@ -85,6 +85,8 @@ Result<cli::Answer> run(const CommandContext& context, const ControlRequest& req
     session->heavy = &context.events->heavy();
     session->fleet = [&context] { return context.fleet->standing(); };
     session->kept_gate = [&context] { return context.keeper->kept_gate(); };
+    session->fleet_view = [&context] { return context.fleet->view(); };
+    session->drill = &context.fleet->drill();
     session->prepare_attach = [&context](AttachOptions& attach) {
         context.keeper->prepare(attach);
     };

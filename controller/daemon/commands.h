@@ -18,7 +18,7 @@ struct CommandContext {
     std::chrono::steady_clock::time_point started;
     Keeper* keeper = nullptr;  // outlives the handler, as the next one
     const EventPump* events = nullptr;
-    const FleetThread* fleet = nullptr;
+    FleetThread* fleet = nullptr;
 };
 
 ControlHandler command_handler(const CommandContext& context);

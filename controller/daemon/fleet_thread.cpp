@@ -40,7 +40,7 @@ class Changes {
 }  // namespace
 
 FleetThread::FleetThread(const std::string& pin_dir)
-    : sync_(pin_dir), thread_([this](const std::stop_token& stop) {
+    : sync_(pin_dir, drill_), thread_([this](const std::stop_token& stop) {
           std::mutex mutex;
           std::condition_variable_any wake;
           Changes changes;

@@ -13,8 +13,12 @@ class FleetThread {
     explicit FleetThread(const std::string& pin_dir);
 
     [[nodiscard]] FleetStanding standing() const { return sync_.standing(); }
+    // As that of BudgetSync.
+    [[nodiscard]] std::optional<Result<FleetView>> view() { return sync_.view(); }
+    [[nodiscard]] RedisDrill& drill() { return drill_; }
 
   private:
+    RedisDrill drill_;
     BudgetSync sync_;
     std::jthread thread_;  // the last member: it ends before what it uses
 };

@@ -18,6 +18,7 @@
 #include "control/server.h"
 #include "daemon/commands.h"
 #include "daemon/events.h"
+#include "daemon/fleet_metrics.h"
 #include "daemon/fleet_thread.h"
 #include "daemon/instance_lock.h"
 #include "daemon/keeper.h"
@@ -128,10 +129,10 @@ class Daemon {
     UniqueFd signals_;
     UniqueFd timer_;
     Policy first_;  // as this daemon was started
+    std::unique_ptr<FleetThread> fleet_;
     std::optional<ControlServer> server_;
     std::unique_ptr<Metrics> metrics_;
     std::unique_ptr<EventPump> events_;
-    std::unique_ptr<FleetThread> fleet_;
     steady_clock::time_point started_ = steady_clock::now();
     bool stopping_ = false;
 };
@@ -185,7 +186,9 @@ Status Daemon::open_doors() {
         return server.error();
     server_.emplace(*std::move(server));
     if (!around.metrics_listen.empty()) {
-        auto metrics = Metrics::listen(around.metrics_listen, FLAGS_pin_dir);
+        auto metrics = Metrics::listen(around.metrics_listen, FLAGS_pin_dir, [this](Families& out) {
+            add_fleet_metrics(fleet_->standing(), out);
+        });
         if (!metrics)
             return metrics.error();
         metrics_ = *std::move(metrics);

@@ -1,6 +1,7 @@
 #include "fleet/budget_sync.h"
 
 #include <sys/random.h>
+#include <unistd.h>
 
 #include <array>
 #include <cstdio>
@@ -23,9 +24,8 @@ using std::chrono::milliseconds, std::chrono::nanoseconds;
 // A clock that was ahead by less has not been asleep: the two are read one after the other.
 constexpr int64_t kAsleepNs = 50'000'000;
 
-std::string budget_name(const std::string& service, Dimension dimension) {
-    return service + '.' + std::string(dimension_name(dimension));
-}
+// Several operators who look at once are one reader to Redis.
+constexpr std::chrono::seconds kViewFresh(1);
 
 BudgetAllowance to_gate(const Allowance& allowance) {
     return {allowance.per_second, allowance.burst, allowance.unlimited};
@@ -72,6 +72,12 @@ std::string hex(const __u64 (&id)[2]) {
     return text.data();
 }
 
+std::string machine_name() {
+    std::array<char, 65> name{};
+    (void)::gethostname(name.data(), name.size() - 1);
+    return name.data();
+}
+
 }  // namespace
 
 redis::Options redis_options(const RedisSettings& settings) {
@@ -97,6 +103,8 @@ void BudgetSync::step() {
         observe(now_ns);
         ask(now_ns);
         put_in_force();
+        beat(now_ns);
+        look_at_fleet();
     }
     publish(now_ns);
 }
@@ -254,7 +262,8 @@ void BudgetSync::ask(uint64_t now_ns) {
     }
     if (commands.empty())
         return;
-    const auto replies = redis_->run(commands);
+    const Status may_ask = drill_.check();
+    const auto replies = may_ask ? redis_->run_replicated(commands) : may_ask.error();
     {
         const std::lock_guard guard(mutex_);
         standing_.error = replies ? std::string() : replies.error().message;
@@ -313,6 +322,49 @@ void BudgetSync::put_in_force() {
         }
 }
 
+// Its loss harms nobody but who looks: the next one comes soon.
+void BudgetSync::beat(uint64_t now_ns) {
+    if (now_ns < beat_due_ns_ || !drill_.check())
+        return;
+    beat_due_ns_ = now_ns + static_cast<uint64_t>(nanoseconds(kHeartbeatPeriod).count());
+    const auto mode = mode_of(*tables_, WholeGate{});
+    const auto reply = redis_->run(
+        heartbeat_command(HostKeys(fleet_.name), {.id = hex(tables_->settings().host_id),
+                                                  .name = machine_name(),
+                                                  .version = SLUICE_VERSION,
+                                                  .mode = std::string(mode ? mode_name(*mode) : ""),
+                                                  .policy_version = policy_version_,
+                                                  .lag = redis_->health().round_trip}));
+    const auto word = reply ? reply->as_text() : reply.error();
+    const std::lock_guard guard(mutex_);
+    if (!word)
+        standing_.unlisted = word.error().message;
+    else
+        standing_.unlisted = *word == "full" ? "the list of hosts is full" : "";
+}
+
+void BudgetSync::look_at_fleet() {
+    if (!is_view_wanted_.exchange(false))
+        return;
+    std::vector<unsigned> numbers;
+    for (const Shard& shard : shards_)
+        numbers.push_back(shard.number);
+    const Status may_ask = drill_.check();
+    auto view = may_ask ? read_fleet_view(*redis_, fleet_.name, numbers)
+                        : Result<FleetView>(may_ask.error());
+    const std::lock_guard guard(mutex_);
+    view_ = std::move(view);
+    viewed_at_ = std::chrono::steady_clock::now();
+}
+
+std::optional<Result<FleetView>> BudgetSync::view() {
+    const std::lock_guard guard(mutex_);
+    if (view_ && std::chrono::steady_clock::now() - viewed_at_ < kViewFresh)
+        return view_;
+    is_view_wanted_ = true;
+    return std::nullopt;
+}
+
 FleetStanding BudgetSync::standing() const {
     const std::lock_guard guard(mutex_);
     return standing_;
@@ -348,6 +400,8 @@ void BudgetSync::publish(uint64_t now_ns) {
     now.duplicates = standing_.duplicates;
     now.lost = standing_.lost;
     now.error = std::move(standing_.error);
+    now.unlisted = std::move(standing_.unlisted);
+    now.drill_left = drill_.left();
     standing_ = std::move(now);
 }
 

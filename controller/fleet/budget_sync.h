@@ -1,9 +1,11 @@
-// The shared budgets of this host: leased from Redis, and their shares put in force in the gate.
+// The shared budgets of this host: leased from Redis, and their shares put in force in the gate;
+// and the fleet as Redis has it, this host's heartbeat included.
 //
 // What is shared, and where Redis is, comes from the policy in the gate, so this needs nothing but
-// its pins. For one thread, which may wait for Redis; standing() alone is for others as well.
+// its pins. For one thread, which may wait for Redis; standing() and view() are for others as well.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -13,7 +15,9 @@
 #include <string>
 #include <vector>
 
+#include "fleet/fleet_view.h"
 #include "fleet/lease_holder.h"
+#include "fleet/redis_drill.h"
 #include "gate/budgets.h"
 #include "gate/tables.h"
 #include "redis/redis.h"
@@ -41,8 +45,16 @@ struct FleetStanding {
     uint64_t duplicates = 0;  // times that another host had this one's identity
     uint64_t lost = 0;        // calls without an answer
     std::string error;        // of the last call; empty where it was answered
+    std::string unlisted;     // why the others don't see this host; empty where they do
+    std::chrono::nanoseconds drill_left{};  // zero: no drill
     redis::Health redis;
     std::vector<BudgetStanding> budgets;
+
+    // Whether Redis answered the last call, and may be called.
+    [[nodiscard]] bool is_up() const {
+        return error.empty() && drill_left.count() == 0 &&
+               redis.last_ok != std::chrono::steady_clock::time_point{};
+    }
 };
 
 // As the connection wants them.
@@ -50,11 +62,17 @@ redis::Options redis_options(const RedisSettings& settings);
 
 class BudgetSync {
   public:
-    explicit BudgetSync(std::string pin_dir) : pin_dir_(std::move(pin_dir)) {}
+    // The drill outlives it.
+    BudgetSync(std::string pin_dir, const RedisDrill& drill)
+        : pin_dir_(std::move(pin_dir)), drill_(drill) {}
 
-    // Does what is due, at most one exchange with Redis. To be called every 20 ms or so.
+    // Does what is due: an exchange with Redis for leases, and now and then one for the heartbeat
+    // and one for the view. To be called every 20 ms or so.
     void step();
     [[nodiscard]] FleetStanding standing() const;
+    // The fleet as it was within the last second, or why it can't be seen. Nothing where that has
+    // to be asked first: one of the next steps does, so ask again.
+    [[nodiscard]] std::optional<Result<FleetView>> view();
 
   private:
     struct Budget {
@@ -81,10 +99,13 @@ class BudgetSync {
     void take(Shard& shard, const redis::Reply& reply, const LeaseRequest& request,
               uint64_t now_ns);
     void put_in_force();
+    void beat(uint64_t now_ns);
+    void look_at_fleet();
     void draw_identity();
     void publish(uint64_t now_ns);
 
     std::string pin_dir_;
+    const RedisDrill& drill_;
     std::optional<Tables> tables_;
     std::optional<uint64_t> pin_;  // of these tables
     uint64_t policy_version_ = 0;
@@ -95,9 +116,13 @@ class BudgetSync {
     std::optional<Redis> redis_;
     std::vector<Shard> shards_;
     int64_t asleep_ns_ = 0;  // so far, since boot
+    uint64_t beat_due_ns_ = 0;
+    std::atomic<bool> is_view_wanted_ = false;
 
     mutable std::mutex mutex_;
     FleetStanding standing_;
+    std::optional<Result<FleetView>> view_;
+    std::chrono::steady_clock::time_point viewed_at_{};
 };
 
 }  // namespace sluice

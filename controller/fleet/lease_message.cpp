@@ -62,6 +62,10 @@ unsigned lease_shard(std::string_view service) {
     return hash % kLeaseShards;
 }
 
+std::string budget_name(std::string_view service, Dimension dimension) {
+    return std::string(service) + '.' + std::string(dimension_name(dimension));
+}
+
 LeaseKeys::LeaseKeys(std::string_view fleet, unsigned shard)
     : state("sluice:{" + std::string(fleet) + ":l" + std::to_string(shard) + "}"),
       expiries(state + ":expiry") {}

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "policy/policy.h"
 #include "redis/command.h"
 #include "redis/script.h"
 
@@ -20,6 +21,9 @@ inline constexpr unsigned kLeaseShards = 16;
 
 // Which of them a service's budgets are in; the same on every host and in every version.
 unsigned lease_shard(std::string_view service);
+
+// As a budget is called in Redis: "<service>.<dimension>".
+std::string budget_name(std::string_view service, Dimension dimension);
 
 // Both keys of a shard lie in one slot of a cluster.
 struct LeaseKeys {

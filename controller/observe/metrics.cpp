@@ -2,7 +2,6 @@
 
 #include <prometheus/collectable.h>
 #include <prometheus/exposer.h>
-#include <prometheus/metric_family.h>
 
 #include <algorithm>
 #include <exception>
@@ -15,41 +14,15 @@
 #include "gate/service_ids.h"
 #include "gate/source_rules.h"
 #include "gate/switches.h"
+#include "observe/families.h"
 #include "operate/gate_access.h"
 
 namespace sluice {
 
 namespace {
 
-using prometheus::ClientMetric;
 using prometheus::MetricFamily;
 using prometheus::MetricType;
-using Labels = std::vector<ClientMetric::Label>;
-
-class Families {
-  public:
-    // The metrics that follow belong to this family.
-    void begin(const std::string& name, const std::string& help, MetricType type) {
-        families_.push_back({name, help, type, {}});
-    }
-    void add(Labels labels, double value) {
-        ClientMetric metric;
-        metric.label = std::move(labels);
-        if (families_.back().type == MetricType::Counter)
-            metric.counter.value = value;
-        else
-            metric.gauge.value = value;
-        families_.back().metric.push_back(std::move(metric));
-    }
-    void one(const std::string& name, const std::string& help, MetricType type, double value) {
-        begin(name, help, type);
-        add({}, value);
-    }
-    [[nodiscard]] std::vector<MetricFamily> take() { return std::move(families_); }
-
-  private:
-    std::vector<MetricFamily> families_;
-};
 
 struct Counted {
     std::string interface;
@@ -144,7 +117,8 @@ void add_standing(const Tables& tables, Families& out) {
 
 class GateMetrics : public prometheus::Collectable {
   public:
-    explicit GateMetrics(std::string pin_dir) : pin_dir_(std::move(pin_dir)) {}
+    GateMetrics(std::string pin_dir, MoreMetrics more)
+        : pin_dir_(std::move(pin_dir)), more_(std::move(more)) {}
 
     std::vector<MetricFamily> Collect() const override {
         Families out;
@@ -157,19 +131,21 @@ class GateMetrics : public prometheus::Collectable {
             add_housekeeping(*tables, out);
             add_standing(*tables, out);
         }
+        more_(out);
         return out.take();
     }
 
   private:
     std::string pin_dir_;
+    MoreMetrics more_;
 };
 
 }  // namespace
 
 Result<std::unique_ptr<Metrics>> Metrics::listen(const std::string& address,
-                                                 const std::string& pin_dir) {
+                                                 const std::string& pin_dir, MoreMetrics more) {
     std::unique_ptr<Metrics> metrics(new Metrics);
-    metrics->source_ = std::make_shared<GateMetrics>(pin_dir);
+    metrics->source_ = std::make_shared<GateMetrics>(pin_dir, std::move(more));
     try {
         metrics->exposer_ = std::make_unique<prometheus::Exposer>(address, 1);
     } catch (const std::exception&) {

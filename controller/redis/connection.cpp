@@ -1,5 +1,6 @@
 #include "redis/connection.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "base/file.h"
@@ -59,6 +60,20 @@ Result<Command> make_auth(const Access& access) {
 
 }  // namespace
 
+size_t replicas_in(const Reply& role) {
+    // "master", offset, the replicas: each with address, port, acknowledged offset.
+    const auto parts = role.as_array();
+    if (!parts || parts->size() != 3)
+        return 0;
+    const auto replicas = (*parts)[2].as_array();
+    if (!replicas)
+        return 0;
+    return static_cast<size_t>(std::ranges::count_if(*replicas, [](const Reply& replica) {
+        const auto fields = replica.as_array();
+        return fields && fields->size() == 3 && (*fields)[2] != Reply::text("0");
+    }));
+}
+
 Status log_in(Wire& wire, const Access& access, Deadline deadline) {
     const auto command = make_auth(access);
     if (!command)
@@ -106,6 +121,7 @@ Status Connection::introduce(const Access& access, Role wanted, Deadline deadlin
     if (wanted == Role::master)
         if (const Status checked = check_role((*replies)[0]); !checked)
             return checked;
+    replicas_ = replicas_in((*replies)[0]);
     if (const Status learned = learn_run_id((*replies)[1]); !learned)
         return learned;
     if (const Status learned = learn_time((*replies)[2], asked); !learned)

@@ -40,6 +40,8 @@ class Connection {
     [[nodiscard]] bool is_idle() { return wire_.is_idle(); }
 
     [[nodiscard]] const std::string& run_id() const { return run_id_; }
+    // That it had when this connection was made.
+    [[nodiscard]] size_t replicas() const { return replicas_; }
     // Its clock less this host's, with half the round trip of the log-in as error.
     [[nodiscard]] std::chrono::microseconds time_offset() const { return time_offset_; }
 
@@ -52,8 +54,13 @@ class Connection {
 
     Wire wire_;
     std::string run_id_;
+    size_t replicas_ = 0;
     std::chrono::microseconds time_offset_{};
 };
+
+// Replicas that follow the server whose answer to ROLE this is, and have said so: one that has just
+// come acknowledges nothing in its first second. None of one that is no master.
+size_t replicas_in(const Reply& role);
 
 // AUTH with the password that the file holds now. Redis repeats the words of a command that it does
 // not know, here a password: only what it says for certain about a wrong one is passed on.

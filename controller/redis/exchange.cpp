@@ -14,10 +14,12 @@ constexpr std::chrono::milliseconds kPauseOfTryAgain{5};
 
 }  // namespace
 
-Exchange::Exchange(Topology& topology, std::span<const Command> commands, const Options& options)
+Exchange::Exchange(Topology& topology, std::span<const Command> commands, const Options& options,
+                   Counts counts)
     : topology_(topology),
       commands_(commands),
       command_timeout_(options.command_timeout),
+      counts_(counts),
       connect_deadline_(Clock::now() + options.connect_timeout),
       last_deadline_(connect_deadline_ + options.command_timeout),
       replies_(commands.size()) {}
@@ -58,7 +60,7 @@ std::vector<Exchange::Batch> Exchange::sort_by_server(const std::vector<Unit>& u
         auto batch = std::find_if(batches.begin(), batches.end(),
                                   [&](const Batch& b) { return b.link == unit.link; });
         if (batch == batches.end())
-            batch = batches.insert(batch, {.link = unit.link, .units = {}, .commands = {}});
+            batch = batches.insert(batch, Batch{.link = unit.link, .units = {}, .commands = {}});
         batch->units.push_back(unit);
         if (unit.asking)
             batch->commands.push_back({"ASKING"});
@@ -80,7 +82,9 @@ std::vector<Exchange::Unit> Exchange::ask(const std::vector<Unit>& units) {
         return !ready;
     });
     const Deadline deadline = std::min(Clock::now() + command_timeout_, last_deadline_);
-    std::erase_if(batches, [&](const Batch& batch) {
+    std::erase_if(batches, [&](Batch& batch) {
+        if (counts_ == Counts::once_replicated)
+            ask_replicas(batch);
         const Status sent = batch.link->send(batch.commands, deadline);
         if (!sent)
             fail(batch, sent.error());
@@ -90,6 +94,37 @@ std::vector<Exchange::Unit> Exchange::ask(const std::vector<Unit>& units) {
     for (Batch& batch : batches)
         collect(batch, deadline, again);
     return again;
+}
+
+void Exchange::ask_replicas(Batch& batch) const {
+    // The other half is for the way there and back.
+    const auto patience = std::max(command_timeout_ / 2, std::chrono::milliseconds(1));
+    batch.wanted_acks = batch.link->wanted_acks();
+    if (batch.wanted_acks > 0)
+        batch.commands.push_back(Command{"WAIT"}.add(batch.wanted_acks).add(patience.count()));
+    batch.asks_role = batch.wanted_acks > 0 || batch.link->is_role_due();
+    if (batch.asks_role)
+        batch.commands.push_back({"ROLE"});
+}
+
+void Exchange::take_acks(const Batch& batch, std::span<const Reply> replies) {
+    if (batch.asks_role)
+        batch.link->learn_role(replies.back());
+    if (batch.wanted_acks == 0)
+        return;
+    const Reply& waited = replies.front();
+    const auto acks = waited.as_integer();
+    if (acks && *acks >= static_cast<int64_t>(batch.wanted_acks))
+        return;
+    const Reply why = waited.is_error()
+                          ? waited
+                          : Reply::error("NOREPLICAS " + std::to_string(acks ? *acks : 0) +
+                                         " replicas have the write, " +
+                                         std::to_string(batch.wanted_acks) + " should");
+    for (const Unit& unit : batch.units)
+        for (size_t i = unit.first; i < unit.first + unit.count; i++)
+            if (!replies_[i].is_error())
+                replies_[i] = why;
 }
 
 void Exchange::collect(Batch& batch, Deadline deadline, std::vector<Unit>& again) {
@@ -106,6 +141,8 @@ void Exchange::collect(Batch& batch, Deadline deadline, std::vector<Unit>& again
         if (redirect(unit))
             again.push_back(unit);
     }
+    if (next != replies->end())
+        take_acks(batch, {next, replies->end()});
 }
 
 bool Exchange::redirect(Unit& unit) {

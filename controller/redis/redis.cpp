@@ -81,7 +81,11 @@ Result<Redis> Redis::open(redis::Options options) {
 }
 
 Result<std::vector<redis::Reply>> Redis::run(std::span<const redis::Command> commands) {
-    return redis::Exchange(*topology_, commands, options_).run();
+    return redis::Exchange(*topology_, commands, options_, redis::Counts::at_once).run();
+}
+
+Result<std::vector<redis::Reply>> Redis::run_replicated(std::span<const redis::Command> commands) {
+    return redis::Exchange(*topology_, commands, options_, redis::Counts::once_replicated).run();
 }
 
 Result<redis::Reply> Redis::run(const redis::Command& command) {

@@ -4,8 +4,9 @@
 // whatever the servers do. Connections are made when they are needed, with log-in and a check of
 // the role each time.
 //
-// Beside what the commands need, the user in Redis needs +role +info +time (+select with a database
-// in the url, +cluster|slots +asking in a cluster); +client|setname gives the connections a name.
+// Beside what the commands need, the user in Redis needs +role +info +time +wait (+select with a
+// database in the url, +cluster|slots +asking in a cluster); +client|setname gives the connections
+// a name.
 #pragma once
 
 #include <chrono>
@@ -48,6 +49,9 @@ struct Health {
     std::string run_id;                               // of its process
     // Redis's clock less this host's, as of the last connect, with half its round trip as error.
     std::chrono::microseconds server_time_offset{};
+    // From the first byte of an exchange to the last of its answer, over the last dozen or so;
+    // zero: none yet.
+    std::chrono::microseconds round_trip{};
 };
 
 }  // namespace sluice::redis
@@ -70,6 +74,11 @@ class Redis {
     // means that there are no replies; the commands may have been executed all the same, or some of
     // them.
     Result<std::vector<redis::Reply>> run(std::span<const redis::Command> commands);
+    // The same for writes that must outlive a failover: they count where half of the replicas of
+    // their server, rounded up, have them within half of command_timeout. Where fewer do, the
+    // replies of that server are "NOREPLICAS …" instead; what it did stays done. A server without
+    // replicas is not waited for.
+    Result<std::vector<redis::Reply>> run_replicated(std::span<const redis::Command> commands);
     // One command.
     Result<redis::Reply> run(const redis::Command& command);
 

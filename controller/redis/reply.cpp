@@ -33,7 +33,8 @@ constexpr std::array kExplanations = {
                 "Redis can't write to its disk and refuses writes: see its log"},
     Explanation{"UNREACHABLE", kUnreachable, "look at the server that it names"},
     Explanation{"NOREPLICAS", kUnreachable,
-                "the server has fewer replicas than min-replicas-to-write asks for: mend them"},
+                "too few replicas follow the server: mend them, or ask for fewer "
+                "(min-replicas-to-write)"},
     Explanation{"READONLY", kUnreachable,
                 "this is a replica: let url name the master, or the sentinels", true},
     Explanation{"LOADING", kUnreachable, "Redis is reading its data: wait", true},

@@ -195,6 +195,30 @@ TEST_F(LeaseFleet, AClockThatJumpsGivesNothingThatIsOutAlready) {
     }
 }
 
+TEST_F(LeaseFleet, AnotherMasterWithTheSameDataAndAnotherClockGivesNothingThatIsOutAlready) {
+    RedisServer master({"save 3600 1"});
+    redis_.emplace(Redis::open(patient(master.url())).value());
+    constexpr unsigned kHosts = 10;
+    make(kHosts);
+    all_demand(kHosts, kBudget);
+    settle();
+    for (const auto ahead : {5000ms, -5000ms}) {
+        // One is gone for good at that moment, with its share in force.
+        fleet_->kill(0);
+        master.stop();
+        master.start();
+        fleet_->jump(ahead);
+        run(2s);
+        EXPECT_TRUE(fleet_->any_learning()) << ahead.count();
+        EXPECT_LE(totals().worst_issued, 1 + kRounding) << ahead.count();
+        EXPECT_GE(totals().worst_issued, 0.97) << "or there was nothing to give twice";
+        run(14s);
+        fleet_->restart(0);
+        run(3s);
+        EXPECT_FALSE(fleet_->any_learning()) << ahead.count();
+    }
+}
+
 TEST_F(LeaseFleet, TwoHostsWithOneIdentityPartWays) {
     constexpr unsigned kHosts = 5;
     make(kHosts);

@@ -18,14 +18,15 @@ namespace {
 constexpr const char* kBpfFs = "/sys/fs/bpf";
 constexpr uint32_t kBpfFsMagic = 0xcafe4a11;
 
+}  // namespace
+
 std::string next_pin_dir() {
     static std::atomic<int> count = 0;
     return std::string(kBpfFs) + "/sluice-test-" + std::to_string(::getpid()) + "-" +
            std::to_string(count++);
 }
 
-// Why BPF cannot be tested here; empty where it can.
-std::string obstacle() {
+std::string bpf_obstacle() {
     const UniqueFd map(bpf_map_create(BPF_MAP_TYPE_ARRAY, "probe", 4, 8, 1, nullptr));
     if (!map)
         return std::string("cannot create BPF maps: ") + std::strerror(errno);
@@ -37,8 +38,6 @@ std::string obstacle() {
         return std::string("no BPF file system on ") + kBpfFs;
     return {};
 }
-
-}  // namespace
 
 TableSizes small_sizes() {
     TableSizes sizes;
@@ -53,7 +52,7 @@ TableSizes small_sizes() {
 }
 
 void GateTest::SetUp() {
-    if (const auto why = obstacle(); !why.empty())
+    if (const auto why = bpf_obstacle(); !why.empty())
         GTEST_SKIP() << why;
     pin_dir_ = next_pin_dir();
 }

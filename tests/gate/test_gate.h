@@ -13,6 +13,11 @@ namespace sluice {
 // Small enough to make dozens of, large enough to grow once or twice.
 TableSizes small_sizes();
 
+// Why BPF cannot be tested here; empty where it can.
+std::string bpf_obstacle();
+// Of nobody else; the test removes it.
+std::string next_pin_dir();
+
 class GateTest : public ::testing::Test {
   protected:
     // Skips where BPF is not permitted.

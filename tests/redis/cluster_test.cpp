@@ -4,6 +4,7 @@
 #include "append_both.lua.h"
 #include "redis/slot.h"
 #include "redis_test.h"
+#include "server_cluster.h"
 
 namespace sluice {
 namespace {
@@ -17,76 +18,20 @@ using redis::slot_of;
 using testing::HasSubstr;
 using namespace std::chrono_literals;
 
-constexpr size_t kMasters = 3;
-constexpr size_t kNodes = 6;
-
 class ClusterTest : public lab::RedisTest {
   protected:
     // One for all tests, since making it takes seconds; each leaves it whole.
     static void SetUpTestSuite() {
-        if (!RedisServer::missing().empty())
-            return;
-        std::vector<std::string> create = {"redis-cli", "--cluster", "create"};
-        for (size_t i = 0; i < kNodes; i++) {
-            nodes_.push_back(std::make_unique<RedisServer>(
-                std::vector<std::string>{"cluster-enabled yes", "cluster-node-timeout 2000",
-                                         "cluster-require-full-coverage no"}));
-            create.push_back(nodes_.back()->address());
-        }
-        create.insert(create.end(), {"--cluster-replicas", "1", "--cluster-yes"});
-        const Status created = lab::run_program(create);
-        ASSERT_TRUE(created) << created.error().message;
-        for (const auto& node : nodes_)
-            ASSERT_TRUE(lab::eventually([&] {
-                const std::string info = text(node->ask({"CLUSTER", "INFO"}));
-                return info.find("cluster_state:ok") != std::string::npos &&
-                       info.find("cluster_known_nodes:6") != std::string::npos;
-            }));
+        if (RedisServer::missing().empty())
+            cluster_ = std::make_unique<lab::ServerCluster>();
     }
-    static void TearDownTestSuite() { nodes_.clear(); }
+    static void TearDownTestSuite() { cluster_.reset(); }
 
-    // Some of the nodes are enough; the others are found.
-    static std::string url() {
-        return "redis+cluster://" + nodes_[4]->address() + ',' + nodes_[0]->address();
-    }
+    static std::string url() { return cluster_->url(); }
     static Redis open() { return Redis::open(patient(url())).value(); }
+    static RedisServer& master_of(const std::string& key) { return cluster_->master_of(key); }
 
-    static std::string id(const RedisServer& node) { return text(node.ask({"CLUSTER", "MYID"})); }
-
-    // The master of the slot of a key, by what it says itself.
-    static RedisServer& master_of(const std::string& key) {
-        for (const auto& node : nodes_)
-            if (node->ask({"SET", key, ""}).error_word() != "MOVED")
-                return *node;
-        ADD_FAILURE() << "nobody has " << key;
-        return *nodes_.front();
-    }
-    static RedisServer& other_master(const RedisServer& than) {
-        for (size_t i = 0; i < kNodes; i++)
-            if (nodes_[i].get() != &than &&
-                text(nodes_[i]->ask({"INFO", "replication"})).find("role:master") !=
-                    std::string::npos)
-                return *nodes_[i];
-        ADD_FAILURE() << "no other master";
-        return *nodes_.front();
-    }
-
-    // All of the slot's keys, and then the slot itself.
-    static void announce_move(const std::string& slot, RedisServer& from, RedisServer& to) {
-        EXPECT_EQ(text(to.ask({"CLUSTER", "SETSLOT", slot, "IMPORTING", id(from)})), "OK");
-        EXPECT_EQ(text(from.ask({"CLUSTER", "SETSLOT", slot, "MIGRATING", id(to)})), "OK");
-    }
-    static void move_key(const std::string& key, RedisServer& from, RedisServer& to) {
-        EXPECT_EQ(
-            text(from.ask({"MIGRATE", "127.0.0.1", std::to_string(to.port()), key, "0", "5000"})),
-            "OK");
-    }
-    static void finish_move(const std::string& slot, RedisServer& from, RedisServer& to) {
-        EXPECT_EQ(text(to.ask({"CLUSTER", "SETSLOT", slot, "NODE", id(to)})), "OK");
-        EXPECT_EQ(text(from.ask({"CLUSTER", "SETSLOT", slot, "NODE", id(to)})), "OK");
-    }
-
-    static inline std::vector<std::unique_ptr<RedisServer>> nodes_;
+    static inline std::unique_ptr<lab::ServerCluster> cluster_;
 };
 
 TEST_F(ClusterTest, EachKeyFindsItsNodeAndRepliesKeepTheirOrder) {
@@ -108,7 +53,7 @@ TEST_F(ClusterTest, SlotsAreThoseOfRedis) {
     for (const std::string key :
          {"", "a", "123456789", "sluice:{shop:l7}", "sluice:{shop:l7}:expiry", "{}a", "a{b}{c}",
           "a{{b}}", "{a", "a}b{c}", "\xff\x01 "})
-        EXPECT_EQ(number(nodes_[0]->ask({"CLUSTER", "KEYSLOT", key})), slot_of(key)) << key;
+        EXPECT_EQ(number(cluster_->node(0).ask({"CLUSTER", "KEYSLOT", key})), slot_of(key)) << key;
 }
 
 TEST_F(ClusterTest, ScriptsGoWhereTheirKeysAre) {
@@ -143,11 +88,11 @@ TEST_F(ClusterTest, ASlotThatMovesIsFollowed) {
     const std::string slot = std::to_string(slot_of(there));
     EXPECT_EQ(text(redis.run({"SET", there, "1"})), "OK");
     EXPECT_EQ(text(redis.run({"SET", gone, "2"})), "OK");
-    RedisServer& from = master_of("{moving}any");
-    RedisServer& to = other_master(from);
+    RedisServer& from = master_of(there);
+    RedisServer& to = cluster_->other_master(from);
 
-    announce_move(slot, from, to);
-    move_key(gone, from, to);
+    cluster_->announce_move(slot, from, to);
+    cluster_->move_key(gone, from, to);
     // One node has the one key, the other the other: ASK.
     EXPECT_EQ(from.ask({"GET", gone}).error_word(), "ASK");
     const std::vector<Command> both = {{"GET", there}, {"GET", gone}, {"GET", there}};
@@ -159,10 +104,9 @@ TEST_F(ClusterTest, ASlotThatMovesIsFollowed) {
     const auto torn = redis.run(lua::kAppendBoth.call({there, gone}).add("x")).value();
     EXPECT_EQ(torn.error_word(), "TRYAGAIN");
 
-    move_key(there, from, to);
-    move_key("{moving}any", from, to);
+    cluster_->move_key(there, from, to);
     EXPECT_EQ(number(redis.run(lua::kAppendBoth.call({there, gone}).add("x"))), 2);
-    finish_move(slot, from, to);
+    cluster_->finish_move(slot, from, to);
     EXPECT_EQ(from.ask({"GET", gone}).error_word(), "MOVED");
     const auto moved = redis.run(both).value();
     EXPECT_EQ(text(moved[0]), "1x");
@@ -171,7 +115,7 @@ TEST_F(ClusterTest, ASlotThatMovesIsFollowed) {
 }
 
 TEST_F(ClusterTest, ANodeAloneSaysThatItIsOne) {
-    RedisServer& elsewhere = other_master(master_of("key"));
+    RedisServer& elsewhere = cluster_->other_master(master_of("key"));
     Redis redis = Redis::open(patient(elsewhere.url())).value();
     const Reply reply = redis.run({"GET", "key"}).value();
     EXPECT_EQ(reply.error_word(), "MOVED");

@@ -7,8 +7,6 @@
 -- Answers one string: status, ms to the next call, length of a lease, of an idle one, longest
 -- lease (ms), hosts; then per row: marks, grant, burst, budget.
 
-local SUMS_WIDTH, HEADER, LEASE_WIDTH = 5, 2, 5
-local CAPPED, COUNTED = 1, 2 -- marks of a stored lease
 local OK, LEARNING, DUPLICATE = 0, 1, 2
 local SATURATED, TOKENS, UNKNOWN, AWAITED = 1, 2, 4, 8 -- marks of an answered row
 

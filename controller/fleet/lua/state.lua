@@ -1,5 +1,5 @@
--- The state of one lease shard: what lease.lua and budget.lua both know of it. It is put in front
--- of either, as a script in Redis can't load another one.
+-- The state of one lease shard: what lease.lua, budget.lua and shares.lua all know of it. It is put
+-- in front of each, as a script in Redis can't load another one.
 --
 -- KEYS[1] is a hash:
 --   names      budget -> slot, msgpack; a slot is never given to another budget
@@ -16,7 +16,8 @@
 -- All numbers are little-endian doubles.
 
 local key, expiries = KEYS[1], KEYS[2]
-local BUDGET_WIDTH = 3
+local BUDGET_WIDTH, SUMS_WIDTH, HEADER, LEASE_WIDTH = 3, 5, 2, 5
+local CAPPED, COUNTED = 1, 2 -- marks of a stored lease
 
 local function now_ms()
     local time = redis.call('TIME')
