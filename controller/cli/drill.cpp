@@ -27,10 +27,10 @@ Result<std::chrono::nanoseconds> read_time(const std::string& text) {
 
 // Redis is there for this gate, or there is nothing to lose.
 Status check_redis(const Session& session) {
-    const auto tables = session.open();
-    if (!tables)
-        return tables.error();
-    const auto policy = current_policy(*tables);
+    const auto gate = session.open();
+    if (!gate)
+        return gate.error();
+    const auto policy = current_policy(**gate);
     if (!policy)
         return policy.error();
     if (!policy->policy.redis)
