@@ -5,6 +5,7 @@
 #include <iterator>
 #include <utility>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "gate/policy_store.h"
 #include "gate/source_rules.h"
@@ -26,6 +27,8 @@ constexpr milliseconds kPatience{10'000};
 // The disk is written again after so many times what the last write took, however many bans there
 // are: a fifth of a core at most, and with a few thousand bans at every tick.
 constexpr int kSavePause = 4;
+// In the state's folder.
+constexpr std::string_view kLastConfig = "/policy.toml";
 
 void log_error(const std::string& what, const Error& error) {
     log(LogLevel::error,
@@ -34,12 +37,28 @@ void log_error(const std::string& what, const Error& error) {
 
 }  // namespace
 
-Result<Keeper> Keeper::start(const KeeperOptions& options, ConfigFile config) {
-    Keeper keeper(options, std::move(config));
+Result<FirstConfig> first_config(const KeeperOptions& options) {
+    auto config = load_config_file(options.config);
+    if (config)
+        return FirstConfig{*std::move(config), std::nullopt};
+    auto last = load_config_file(options.state_dir + std::string(kLastConfig));
+    if (!last)
+        return config.error();
+    last->source = options.config;
+    return FirstConfig{*std::move(last), config.error()};
+}
+
+Result<Keeper> Keeper::start(const KeeperOptions& options, FirstConfig first) {
+    Keeper keeper(options, std::move(first.config));
     keeper.patience_ = kPatience;
     if (const Status ready = keeper.adopt_or_make(); !ready)
         return ready.error();
     keeper.patience_ = {};
+    if (first.error) {
+        log(LogLevel::warning, "the last policy that was good is in force");
+        log_error("the configuration was not taken", *first.error);
+        keeper.standing_.config_error = first.error->message;
+    }
     return keeper;
 }
 
@@ -330,6 +349,7 @@ void Keeper::tick() {
     if (!missing.empty() && missing != missing_)
         log_error("not attached everywhere", attached.error());
     missing_ = std::move(missing);
+    keep_config();
     save_in_time();
 }
 
@@ -384,7 +404,15 @@ void Keeper::save_in_time() {
         begin_save();
 }
 
+// A disk that cannot take it says so when the state is saved.
+void Keeper::keep_config() {
+    if (kept_config_ != config_.text &&
+        replace_file(options_.state_dir + std::string(kLastConfig), config_.text))
+        kept_config_ = config_.text;
+}
+
 Status Keeper::stop(bool detach) {
+    keep_config();
     Status status = save_now();
     if (!detach)
         return status;
