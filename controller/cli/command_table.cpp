@@ -15,6 +15,7 @@ void add_all_commands(CommandLine& line) {
     add_confirm(line);
     add_services(line);
     add_budget(line);
+    add_sync(line);
     add_top(line);
     add_why(line);
     add_policy(line);

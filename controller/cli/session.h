@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "fleet/budget_sync.h"
+#include "fleet/feed_sync.h"
 #include "gate/tables.h"
 #include "observe/audit.h"
 #include "observe/heavy_sources.h"
@@ -42,6 +43,9 @@ struct Session {
     const HeavySources* heavy = nullptr;
     // How the fleet stands, likewise.
     std::function<FleetStanding()> fleet;
+    std::function<FeedStanding()> feed;
+    // Makes it compare itself with Redis soon.
+    std::function<void()> compare_feed;
     // What a gate begins with where the daemon keeps it.
     std::function<void(AttachOptions&)> prepare_attach;
 
