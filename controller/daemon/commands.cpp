@@ -82,6 +82,8 @@ Result<cli::Answer> run(const CommandContext& context, const ControlRequest& req
     session->who = operator_of(request, peer);
     session->heavy = context.heavy;
     session->fleet = [&context] { return context.fleet->standing(); };
+    session->feed = [&context] { return context.feed->standing(); };
+    session->compare_feed = [&context] { context.feed->compare_soon(); };
     session->prepare_attach = [&context](AttachOptions& attach) {
         context.keeper->prepare(attach);
     };

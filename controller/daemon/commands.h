@@ -6,6 +6,7 @@
 #include <string>
 
 #include "control/server.h"
+#include "daemon/feed_thread.h"
 #include "daemon/fleet_thread.h"
 #include "daemon/keeper.h"
 #include "observe/heavy_sources.h"
@@ -19,6 +20,7 @@ struct CommandContext {
     Keeper* keeper = nullptr;  // outlives the handler, as the next one
     const HeavySources* heavy = nullptr;
     const FleetThread* fleet = nullptr;
+    FeedThread* feed = nullptr;
 };
 
 ControlHandler command_handler(const CommandContext& context);

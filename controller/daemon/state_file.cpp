@@ -204,8 +204,9 @@ Status write_rules(const Tables& tables, Writer& out) {
 void write_switches(const Tables& tables, Writer& out) {
     const uint64_t now = gate_now_ns(tables);
     for (const SwitchEntry& entry : list_switches(tables)) {
-        // What waits for its confirmation goes back, as it would have.
-        if (entry.waits_for_confirmation || !parse_mode(entry.now))
+        // What waits for its confirmation goes back, as it would have. The fleet's word comes again
+        // from whoever follows the fleet.
+        if (entry.waits_for_confirmation || entry.by_fleet || !parse_mode(entry.now))
             continue;
         out.line("switch\t" + entry.id + '\t' + entry.now + '\t' +
                  (entry.left ? until_text(now + static_cast<uint64_t>(entry.left->count()))
