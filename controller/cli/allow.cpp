@@ -1,6 +1,7 @@
 // sluicectl allow, unallow, allows: who skips the limits, and no ban hits.
 #include "cli/ban_checks.h"
 #include "cli/command_line.h"
+#include "cli/fleet_rules.h"
 #include "cli/format.h"
 #include "cli/prefix_argument.h"
 #include "cli/rule_list.h"
@@ -16,6 +17,7 @@ struct AllowOptions {
     std::string reason;
     bool exempt = false;
     bool force = false;
+    bool fleet = false;
 };
 
 Result<std::string> allows_before(SourceRules& rules, const Prefix& prefix, uint64_t now_ns) {
@@ -35,6 +37,15 @@ Result<Answer> allow(const AllowOptions& options, const Session& session) {
         return ttl.error();
     if (const Status reason = check_reason(options.reason, session.who); !reason)
         return reason.error();
+    if (options.fleet)
+        return allow_in_fleet({.ban = {.kind = RuleKind::allow,
+                                       .prefix = argument->prefix,
+                                       .ttl = *ttl,
+                                       .exempt = options.exempt,
+                                       .reason = options.reason},
+                               .ttl = options.ttl,
+                               .force = options.force},
+                              session, answer);
     auto gate = session.open_to_write();
     if (!gate)
         return gate.error();
@@ -63,16 +74,25 @@ Result<Answer> allow(const AllowOptions& options, const Session& session) {
 }
 
 void show_allow(const Json& data, Screen& screen) {
-    screen.line("Allowed " + data["prefix"].get<std::string>() + ": " +
+    screen.line("Allowed " + data["prefix"].get<std::string>() +
+                (data.contains("fleet") ? " in the whole fleet: " : ": ") +
                 (data["exempt"] ? "no limits, no budgets" : "no per-source limits") + ", ends " +
                 format_expiry(data["expires_in_s"]) + '.');
 }
 
-Result<Answer> unallow(const std::string& prefix, const Session& session) {
+struct UnallowOptions {
+    std::string prefix;
+    bool fleet = false;
+};
+
+Result<Answer> unallow(const UnallowOptions& options, const Session& session) {
     Answer answer;
-    const auto argument = parse_prefix(prefix, answer.warnings);
+    const auto argument = parse_prefix(options.prefix, answer.warnings);
     if (!argument)
         return argument.error();
+    if (options.fleet)
+        return unban_in_fleet({.kind = RuleKind::allow, .prefix = argument->prefix}, false, session,
+                              answer);
     auto gate = session.open_to_write();
     if (!gate)
         return gate.error();
@@ -96,7 +116,9 @@ Result<Answer> unallow(const std::string& prefix, const Session& session) {
 }
 
 void show_unallow(const Json& data, Screen& screen) {
-    screen.line("No longer allowed: " + data["prefix"].get<std::string>() + ", " +
+    screen.line("No longer allowed" +
+                std::string(data.contains("fleet") ? " in the whole fleet: " : ": ") +
+                data["prefix"].get<std::string>() + ", " +
                 plural(data["removed"].get<uint64_t>(), "allow") + " removed.");
 }
 
@@ -113,14 +135,18 @@ void add_allow(CommandLine& line) {
     app->add_option("--reason", options->reason, "Shown by allows and why")->type_name("TEXT");
     app->add_flag("--exempt", options->exempt, "Skip the budgets of services, too");
     app->add_flag("--force", options->force, "Even where it is very wide");
+    app->add_flag("--fleet", options->fleet, "On all hosts of the fleet");
     line.handle(
         app, [options](const Session& session) { return allow(*options, session); }, show_allow);
 
-    auto prefix = std::make_shared<std::string>();
+    auto unallow_options = std::make_shared<UnallowOptions>();
     CLI::App* un = line.add("unallow", "Take back the allows of a prefix and of all inside it");
-    un->add_option("PREFIX", *prefix, "As it was allowed")->required();
+    un->add_option("PREFIX", unallow_options->prefix, "As it was allowed")->required();
+    un->add_flag("--fleet", unallow_options->fleet, "The fleet's allows, on all hosts");
     line.handle(
-        un, [prefix](const Session& session) { return unallow(*prefix, session); }, show_unallow);
+        un,
+        [unallow_options](const Session& session) { return unallow(*unallow_options, session); },
+        show_unallow);
 
     line.handle(
         line.add("allows", "List what is allowed"),

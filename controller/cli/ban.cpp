@@ -2,6 +2,7 @@
 #include "cli/ban_checks.h"
 #include "cli/command_line.h"
 #include "cli/enforcement.h"
+#include "cli/fleet_rules.h"
 #include "cli/format.h"
 #include "cli/prefix_argument.h"
 #include "gate/source_rules.h"
@@ -18,6 +19,7 @@ struct BanOptions {
     std::string reason;
     std::string source{kOperatorList};
     bool force = false;
+    bool fleet = false;
     bool dry_run = false;
     bool quiet = false;
 };
@@ -67,6 +69,16 @@ Result<Answer> ban(const BanOptions& options, const Session& session) {
         return source.error();
     if (const Status reason = check_reason(options.reason, session.who); !reason)
         return reason.error();
+    if (options.fleet)
+        return ban_in_fleet({.ban = {.prefix = argument->prefix,
+                                     .source = options.source,
+                                     .ttl = *ttl,
+                                     .reason = options.reason},
+                             .typed = *Prefix::parse(options.prefix),
+                             .ttl = options.ttl,
+                             .force = options.force,
+                             .dry_run = options.dry_run},
+                            session, answer);
     auto gate = session.open_to_write();
     if (!gate)
         return gate.error();
@@ -138,11 +150,14 @@ void show_ban(const Json& data, Screen& screen) {
     const bool dry_run = data["dry_run"];
     const std::string verb =
         data["added"] ? (dry_run ? "Would ban " : "Banned ") : "Is banned already: ";
-    std::string line =
-        verb + data["prefix"].get<std::string>() + ", ends " + format_expiry(data["expires_in_s"]);
+    const bool fleet = data.contains("fleet");
+    std::string line = verb + data["prefix"].get<std::string>() +
+                       (fleet ? " in the whole fleet" : "") + ", ends " +
+                       format_expiry(data["expires_in_s"]);
     if (data["kept_longer"])
         line += std::string("; the longer time ") + (dry_run ? "would stay" : "stays") +
-                "; to shorten it: sluicectl unban " + data["prefix"].get<std::string>();
+                "; to shorten it: sluicectl unban " + data["prefix"].get<std::string>() +
+                (fleet ? " --fleet" : "");
     else if (!data["added"])
         line += dry_run ? "; would be extended" : "; extended";
     screen.line(line + '.');
@@ -155,6 +170,7 @@ struct UnbanOptions {
     std::string prefix;
     std::optional<std::string> source;
     std::optional<std::string> grace;
+    bool fleet = false;
     bool ignore_missing = false;
 };
 
@@ -175,6 +191,10 @@ Result<Answer> unban(const UnbanOptions& options, const Session& session) {
     const auto grace = parse_optional_time("--grace", options.grace, kLongestGrace);
     if (!grace)
         return grace.error();
+    if (options.fleet)
+        return unban_in_fleet(
+            {.prefix = argument->prefix, .source = options.source, .grace = *grace},
+            options.ignore_missing, session, answer);
     auto gate = session.open_to_write();
     if (!gate)
         return gate.error();
@@ -219,8 +239,10 @@ Result<Answer> unban(const UnbanOptions& options, const Session& session) {
 void show_unban(const Json& data, Screen& screen) {
     const auto removed = data["removed"].get<uint64_t>();
     const auto prefix = data["prefix"].get<std::string>();
-    screen.line(removed == 0 ? "Was not banned: " + prefix + '.'
-                             : "Unbanned " + prefix + ": " + plural(removed, "ban") + " removed.");
+    const std::string where = data.contains("fleet") ? " in the whole fleet" : "";
+    screen.line(removed == 0
+                    ? "Was not banned" + where + ": " + prefix + '.'
+                    : "Unbanned " + prefix + where + ": " + plural(removed, "ban") + " removed.");
     if (!data["grace_s"].is_null())
         screen.line("No ban hits it for " + format_seconds(data["grace_s"].get<double>()) +
                     ", except by force.");
@@ -241,6 +263,7 @@ void add_ban(CommandLine& line) {
         ->type_name("NAME")
         ->capture_default_str();
     app->add_flag("--force", options->force, "Even where it is protected, or very wide");
+    app->add_flag("--fleet", options->fleet, "On all hosts of the fleet");
     app->add_flag("--dry-run", options->dry_run, "Say what would change, and change nothing");
     app->add_flag("--quiet", options->quiet, "No text on success");
     line.handle(
@@ -252,6 +275,7 @@ void add_ban(CommandLine& line) {
     un->add_option("--source", unban_options->source, "Only this list's ban")->type_name("NAME");
     un->add_option("--grace", unban_options->grace, "No ban hits it for so long, except by force")
         ->type_name("TIME");
+    un->add_flag("--fleet", unban_options->fleet, "The fleet's bans, on all hosts");
     un->add_flag("--ignore-missing", unban_options->ignore_missing,
                  "Succeed where there is no such ban");
     line.handle(

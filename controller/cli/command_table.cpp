@@ -26,6 +26,7 @@ constexpr Entry kCommands[] = {
     {add_confirm, {"confirm"}},
     {add_services, {"services"}},
     {add_budget, {"budget"}},
+    {add_sync, {"sync"}},
     {add_drill, {"drill"}},
     {add_top, {"top"}},
     {add_why, {"why"}},

@@ -97,16 +97,17 @@ BudgetStanding standing_of_share(const Tables& tables, const Service& service, u
     return standing;
 }
 
-Json redis_json(const FleetStanding& standing) {
-    const redis::Health& health = standing.redis;
-    if (!standing.is_shared)
+Json redis_json(const FleetStanding& standing, const FeedStanding& feed) {
+    if (!standing.is_shared && !feed.is_followed)
         return {{"state", "off"}, {"last_sync_ms", nullptr}, {"reason", nullptr}};
+    const redis::Health& health = standing.is_shared ? standing.redis : feed.redis;
+    const std::string& error = standing.is_shared ? standing.error : feed.error;
     const Json drill = drill_json(standing);
     const bool answered = health.last_ok != steady_clock::time_point{};
     const auto ago =
         std::chrono::duration_cast<std::chrono::milliseconds>(steady_clock::now() - health.last_ok);
-    const bool up = standing.is_up();
-    const std::string& reason = standing.error.empty() ? health.reason : standing.error;
+    const bool up = standing.is_shared ? standing.is_up() : answered && error.empty();
+    const std::string& reason = error.empty() ? health.reason : error;
     return {{"state", up ? "up" : "down"},
             {"last_sync_ms", answered ? Json(ago.count()) : Json()},
             {"reason", up ? Json() : text_or_null(reason)},
@@ -120,6 +121,25 @@ Json redis_json(const FleetStanding& standing) {
 
 std::string drill_text(const Json& left_s) {
     return "a drill of the loss of Redis is on, and ends " + format_expiry(left_s);
+}
+
+Json feed_json(const FeedStanding& feed) {
+    const auto ago = [&]() -> Json {
+        if (!feed.synced)
+            return {};
+        return std::chrono::duration_cast<std::chrono::milliseconds>(steady_clock::now() -
+                                                                     *feed.synced)
+            .count();
+    };
+    return {{"name", feed.fleet},
+            {"rev", feed.rev},
+            {"records", feed.records},
+            {"switches", feed.switches},
+            {"lost", feed.lost},
+            {"refused", feed.refused},
+            {"refusal", text_or_null(feed.refusal)},
+            {"last_sync_ms", ago()},
+            {"error", text_or_null(feed.error)}};
 }
 
 Json budget_json(const FleetStanding& standing, const FleetView* view) {

@@ -3,6 +3,7 @@
 
 #include "cli/format.h"
 #include "fleet/budget_sync.h"
+#include "fleet/feed_sync.h"
 
 namespace sluice::cli {
 
@@ -14,7 +15,10 @@ BudgetStanding standing_of_share(const Tables& tables, const Service& service, u
 Json budget_json(const FleetStanding& standing, const FleetView* view);
 // What a drill that is on is called, for people.
 std::string drill_text(const Json& left_s);
-// `redis` of status: "off", "up" or "down", and why it is not up.
-Json redis_json(const FleetStanding& standing);
+// `redis` of status: "off", "up" or "down", and why it is not up. Where no budget is shared, the
+// feed alone knows.
+Json redis_json(const FleetStanding& standing, const FeedStanding& feed = {});
+// `fleet` of status: how this host follows the feed of bans, allows and switches.
+Json feed_json(const FeedStanding& feed);
 
 }  // namespace sluice::cli

@@ -7,9 +7,8 @@ namespace sluice::cli {
 
 namespace {
 
-constexpr std::array<std::string_view, 3> kOptions = {"--fleet", "--l7", "--at"};
-constexpr std::array<std::string_view, 14> kCommands = {
-    "sync",
+constexpr std::array<std::string_view, 2> kOptions = {"--l7", "--at"};
+constexpr std::array<std::string_view, 13> kCommands = {
     "risk",
     "tune",
     "doctor",

@@ -13,6 +13,7 @@ struct Options {
     std::optional<std::string> mode;
     std::optional<std::string> service;
     TimingOptions timing;
+    bool fleet = false;
     bool dry_run = false;
 };
 
@@ -36,7 +37,7 @@ Json would_drop(const Tables& tables, const Options& options) {
 }
 
 Result<Answer> look(const Options& options, const Session& session) {
-    if (options.timing.lasts || options.timing.confirm || options.dry_run)
+    if (options.timing.lasts || options.timing.confirm || options.dry_run || options.fleet)
         return make_error(ErrorCode::usage, "which mode?", "one of: observe, enforce, off, policy");
     const auto gate = session.open();
     if (!gate)
@@ -58,7 +59,7 @@ Result<Answer> look(const Options& options, const Session& session) {
                    {"left_s", nullptr}};
     for (const SwitchEntry& entry : list_switches(tables))
         if (entry.id == format_switch_target(target)) {
-            answer.data["origin"] = "operator";
+            answer.data["origin"] = entry.by_fleet ? "fleet" : "operator";
             answer.data["after"] = entry.after.empty() ? Json() : Json(entry.after);
             answer.data["left_s"] = seconds(entry.left);
         }
@@ -74,6 +75,9 @@ Result<Answer> run(const Options& options, const Session& session) {
     const auto timing = read_timing(options.timing);
     if (!timing)
         return timing.error();
+    if (options.fleet)
+        return change_mode_in_fleet(session, target_of(options), *wanted, *timing,
+                                    {.command = "mode", .dry_run = options.dry_run});
     auto gate = session.open_to_write();
     if (!gate)
         return gate.error();
@@ -90,8 +94,8 @@ void show(const Json& data, Screen& screen) {
         std::string text = data["target"].get<std::string>() + ": " + mode;
         if (data["effective"] != data["mode"])
             text += ", but in effect " + data["effective"].get<std::string>();
-        if (data["origin"] == "operator") {
-            text += " (an operator's override";
+        if (data["origin"] != "policy") {
+            text += data["origin"] == "fleet" ? " (the fleet's word" : " (an operator's override";
             if (!data["after"].is_null())
                 text += "; back to " + data["after"].get<std::string>() + ' ' +
                         format_expiry(data["left_s"]);
@@ -101,9 +105,9 @@ void show(const Json& data, Screen& screen) {
         return;
     }
     show_change(data, screen);
-    const Json& would = data["would_drop"];
-    if (!data["dry_run"] || would.empty())
+    if (!data["dry_run"] || data.contains("fleet") || data["would_drop"].empty())
         return;
+    const Json& would = data["would_drop"];
     screen.line();
     screen.line("Would have been dropped so far:");
     std::vector<Row> rows;
@@ -121,6 +125,8 @@ void add_mode(CommandLine& line) {
                     "observe, enforce, off, or policy: back to what the policy says");
     app->add_option("--service", options->service, "Of one service only")->type_name("NAME");
     add_timing(app, options->timing);
+    app->add_flag("--fleet", options->fleet,
+                  "On all hosts of the fleet; off beats their own words");
     app->add_flag("--dry-run", options->dry_run, "Say what would change, and change nothing");
     line.handle(
         app, [options](const Session& session) { return run(*options, session); }, show);

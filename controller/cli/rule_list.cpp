@@ -41,7 +41,8 @@ Result<Answer> list_rules(const Session& session, const RuleQuery& query) {
     Json list = Json::array();
     for (const ListedRule& rule : found->rules) {
         Json entry = {{"prefix", rule.prefix.to_string()},
-                      {"source", rule.list},
+                      {"source", source_of(rule.list)},
+                      {"fleet", is_fleet_list(rule.list)},
                       {"expires_in_s", seconds_until(rule.until_ns, now_ns)},
                       {"since", format_time(rule.since_s)},
                       {"actor", rule.actor},
@@ -74,7 +75,7 @@ void show_rules(const Json& data, Screen& screen) {
     std::vector<Row> rows;
     for (const Json& rule : list)
         rows.push_back({{rule["prefix"].get<std::string>()},
-                        {rule["source"].get<std::string>()},
+                        {rule["source"].get<std::string>() + (rule["fleet"] ? " (fleet)" : "")},
                         {format_expiry(rule["expires_in_s"])},
                         {rule["since"].get<std::string>()},
                         {rule["actor"].get<std::string>()},

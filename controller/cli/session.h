@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "fleet/budget_sync.h"
+#include "fleet/feed_sync.h"
 #include "gate/tables.h"
 #include "observe/audit.h"
 #include "observe/heavy_sources.h"
@@ -47,6 +48,9 @@ struct Session {
     KeptGate kept_gate;
     std::function<std::optional<Result<FleetView>>()> fleet_view;  // as that of BudgetSync
     RedisDrill* drill = nullptr;
+    std::function<FeedStanding()> feed;
+    // Makes it compare itself with Redis soon.
+    std::function<void()> compare_feed;
     // What a gate begins with where the daemon keeps it.
     std::function<void(AttachOptions&)> prepare_attach;
 

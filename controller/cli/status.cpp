@@ -55,9 +55,21 @@ Json switches_json(const std::vector<SwitchEntry>& entries, bool pending) {
         list.push_back({{"id", entry.id},
                         {"now", entry.now},
                         {"after", entry.after.empty() ? Json() : Json(entry.after)},
-                        {"left_s", seconds(entry.left)}});
+                        {"left_s", seconds(entry.left)},
+                        {"origin", entry.by_fleet ? "fleet" : "operator"}});
     }
     return list;
+}
+
+Json fleet_json(const FeedStanding& feed, std::vector<std::string>& warnings) {
+    if (!feed.is_followed)
+        return {};
+    if (feed.lost != 0)
+        warnings.push_back("Redis has lost " + format_count(feed.lost) +
+                           (feed.lost == 1 ? " entry" : " entries") +
+                           " of the fleet that nobody took back; they hold here; if that is right: "
+                           "sluicectl sync --accept-shrink");
+    return feed_json(feed);
 }
 
 Json bans_json(const RuleCounts& counts, const Enforcement& enforcement,
@@ -119,6 +131,7 @@ Result<Answer> run(const Session& session) {
     if (!counts)
         return counts.error();
     const auto entries = list_switches(tables);
+    const FeedStanding feed = session.feed ? session.feed() : FeedStanding();
     const SourceUse use = source_use(tables);
     answer.data = {
         {"mode", mode_name(*mode)},
@@ -127,7 +140,8 @@ Result<Answer> run(const Session& session) {
         {"overrides", switches_json(entries, false)},
         {"pending_confirm", switches_json(entries, true)},
         {"daemon", {{"running", false}, {"pid", nullptr}, {"uptime_s", nullptr}}},
-        {"redis", redis_json(session.fleet ? session.fleet() : FleetStanding())},
+        {"redis", redis_json(session.fleet ? session.fleet() : FleetStanding(), feed)},
+        {"fleet", fleet_json(feed, answer.warnings)},
         {"sources",
          {{"capacity", use.capacity}, {"live", use.live}, {"evicted_live", use.evicted_live}}},
         {"bans", bans_json(*counts, enforcement, answer.warnings)},
@@ -146,6 +160,8 @@ std::string switch_text(const Json& entry) {
     if (!entry["after"].is_null())
         text +=
             ", back to " + entry["after"].get<std::string>() + ' ' + format_expiry(entry["left_s"]);
+    if (entry["origin"] == "fleet")
+        text += ", by the fleet";
     return text;
 }
 

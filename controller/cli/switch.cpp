@@ -13,6 +13,7 @@ namespace {
 struct Options {
     std::string rule;
     TimingOptions timing;
+    bool fleet = false;
     std::string reason;
 };
 
@@ -32,11 +33,14 @@ Result<Answer> change(const std::string& verb, const Options& options, const Ses
         return timing.error();
     if (const Status reason = check_reason(options.reason, session.who); !reason)
         return reason.error();
+    const std::string command = "switch " + verb;
+    const ChangeOptions change{.command = command, .reason = options.reason};
+    if (options.fleet)
+        return change_mode_in_fleet(session, *target, *wanted, *timing, change);
     auto gate = session.open_to_write();
     if (!gate)
         return gate.error();
-    return change_mode(session, gate->tables, *target, *wanted, *timing,
-                       {.command = "switch " + verb, .reason = options.reason});
+    return change_mode(session, gate->tables, *target, *wanted, *timing, change);
 }
 
 Result<Answer> list(const Session& session) {
@@ -51,6 +55,7 @@ Result<Answer> list(const Session& session) {
                             {"now", entry.now},
                             {"after", entry.after.empty() ? Json() : Json(entry.after)},
                             {"left_s", seconds(entry.left)},
+                            {"fleet", entry.by_fleet},
                             {"waits_for_confirmation", entry.waits_for_confirmation}});
     answer.data = {{"switches", switches}};
     return answer;
@@ -63,12 +68,14 @@ void show_list(const Json& data, Screen& screen) {
     }
     std::vector<Row> rows;
     for (const Json& entry : data["switches"])
-        rows.push_back(
-            {{entry["id"].get<std::string>()},
-             {entry["now"].get<std::string>()},
-             {entry["after"].is_null() ? "" : entry["after"].get<std::string>()},
-             {entry["left_s"].is_null() ? "" : format_expiry(entry["left_s"])},
-             {entry["waits_for_confirmation"] ? "to be confirmed" : "", Style::careful}});
+        rows.push_back({{entry["id"].get<std::string>()},
+                        {entry["now"].get<std::string>()},
+                        {entry["after"].is_null() ? "" : entry["after"].get<std::string>()},
+                        {entry["left_s"].is_null() ? "" : format_expiry(entry["left_s"])},
+                        {entry["waits_for_confirmation"] ? "to be confirmed"
+                         : entry["fleet"]                ? "by the fleet"
+                                                         : "",
+                         Style::careful}});
     screen.table({{"SWITCH"}, {"NOW"}, {"THEN"}, {"WHEN"}, {"NOTE"}}, rows);
 }
 
@@ -95,6 +102,7 @@ void add_switch(CommandLine& line) {
             ->required();
         if (std::string_view(verb.name) != "clear")
             add_timing(below, options->timing);
+        below->add_flag("--fleet", options->fleet, "On all hosts of the fleet");
         below->add_option("--reason", options->reason, "For the system log")->type_name("TEXT");
         line.handle(
             below,

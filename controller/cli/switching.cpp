@@ -1,5 +1,6 @@
 #include "cli/switching.h"
 
+#include "cli/fleet_writer.h"
 #include "cli/format.h"
 #include "gate/source_rules.h"
 #include "operate/operator.h"
@@ -122,7 +123,72 @@ Result<Answer> change_mode(const Session& session, Tables& tables, const SwitchT
     return answer;
 }
 
+Result<Answer> change_mode_in_fleet(const Session& session, const SwitchTarget& target,
+                                    std::optional<Mode> wanted, const SwitchTiming& timing,
+                                    const ChangeOptions& options) {
+    if (timing.confirm)
+        return make_error(ErrorCode::usage, "--confirm is of one host's changes",
+                          "in the fleet give it an end: --for 10m");
+    if (!wanted && timing.lasts)
+        return make_error(ErrorCode::usage, "giving a switch back takes no --for");
+    const auto tables = session.open();
+    if (!tables)
+        return tables.error();
+    // One that this host's policy does not have is more likely mistyped than another host's.
+    if (const auto here = mode_of(*tables, target); !here)
+        return here.error();
+    auto fleet = FleetWriter::open(*tables);
+    if (!fleet)
+        return fleet.error();
+    Answer answer;
+    const std::string id = format_switch_target(target);
+    std::optional<Mode> before;
+    if (!options.dry_run) {
+        const Status recorded =
+            fleet->record(session,
+                          {std::string(options.command) + " --fleet", id, "",
+                           wanted ? in_words(wanted, timing) : "as each host says", options.reason},
+                          answer.warnings);
+        if (!recorded)
+            return recorded.error();
+        const auto reply = fleet->write(feed_switch_command(
+            fleet->keys(), id, wanted, timing.lasts, session.who.to_string(), options.reason));
+        const auto switched = reply ? parse_feed_switched(*reply) : reply.error();
+        if (!switched)
+            return switched.error();
+        before = *switched;
+        if (!wanted && !before)
+            return make_error(ErrorCode::not_found, "the fleet says nothing about " + id,
+                              "this host's own switches: sluicectl switch list");
+        session.made();
+    }
+    answer.changed = !options.dry_run;
+    answer.data = {{"target", id},
+                   {"fleet", true},
+                   {"before", before ? Json(mode_name(*before)) : Json()},
+                   {"now", wanted ? Json(mode_name(*wanted)) : Json()},
+                   {"lasts_s", seconds(timing.lasts)},
+                   {"dry_run", options.dry_run}};
+    return answer;
+}
+
+namespace {
+
+void show_change_in_fleet(const Json& data, Screen& screen) {
+    const std::string word =
+        data["now"].is_null() ? "as each host says" : data["now"].get<std::string>();
+    std::string text = data["target"].get<std::string>() +
+                       " in the whole fleet: " + (data["dry_run"] ? "would be " : "") + word;
+    if (!data["lasts_s"].is_null())
+        text += " for " + format_seconds(data["lasts_s"].get<double>());
+    screen.line(text, data["now"].is_null() ? Style::plain : style_of_mode(word));
+}
+
+}  // namespace
+
 void show_change(const Json& data, Screen& screen) {
+    if (data.contains("fleet"))
+        return show_change_in_fleet(data, screen);
     const auto now = data["now"].get<std::string>();
     const auto before = data["before"].get<std::string>();
     const bool dry_run = data["dry_run"];

@@ -34,6 +34,10 @@ struct ChangeOptions {
 Result<Answer> change_mode(const Session& session, Tables& tables, const SwitchTarget& target,
                            std::optional<Mode> wanted, const SwitchTiming& timing,
                            const ChangeOptions& options);
+// The same as the fleet's word, for all hosts.
+Result<Answer> change_mode_in_fleet(const Session& session, const SwitchTarget& target,
+                                    std::optional<Mode> wanted, const SwitchTiming& timing,
+                                    const ChangeOptions& options);
 void show_change(const Json& data, Screen& screen);
 
 }  // namespace sluice::cli

@@ -87,6 +87,8 @@ Result<cli::Answer> run(const CommandContext& context, const ControlRequest& req
     session->kept_gate = [&context] { return context.keeper->kept_gate(); };
     session->fleet_view = [&context] { return context.fleet->view(); };
     session->drill = &context.fleet->drill();
+    session->feed = [&context] { return context.feed->standing(); };
+    session->compare_feed = [&context] { context.feed->compare_soon(); };
     session->prepare_attach = [&context](AttachOptions& attach) {
         context.keeper->prepare(attach);
     };

@@ -7,6 +7,7 @@
 
 #include "control/server.h"
 #include "daemon/events.h"
+#include "daemon/feed_thread.h"
 #include "daemon/fleet_thread.h"
 #include "daemon/keeper.h"
 
@@ -19,6 +20,7 @@ struct CommandContext {
     Keeper* keeper = nullptr;  // outlives the handler, as the next one
     const EventPump* events = nullptr;
     FleetThread* fleet = nullptr;
+    FeedThread* feed = nullptr;
 };
 
 ControlHandler command_handler(const CommandContext& context);

@@ -18,6 +18,7 @@
 #include "control/server.h"
 #include "daemon/commands.h"
 #include "daemon/events.h"
+#include "daemon/feed_thread.h"
 #include "daemon/fleet_metrics.h"
 #include "daemon/fleet_thread.h"
 #include "daemon/instance_lock.h"
@@ -133,6 +134,7 @@ class Daemon {
     std::optional<ControlServer> server_;
     std::unique_ptr<Metrics> metrics_;
     std::unique_ptr<EventPump> events_;
+    std::unique_ptr<FeedThread> feed_;
     steady_clock::time_point started_ = steady_clock::now();
     bool stopping_ = false;
 };
@@ -175,13 +177,15 @@ Status Daemon::open_doors() {
                                                   server_->publish(line);
                                           });
     fleet_ = std::make_unique<FleetThread>(FLAGS_pin_dir);
+    feed_ = std::make_unique<FeedThread>(FLAGS_pin_dir, FLAGS_state_dir);
     auto server = ControlServer::listen({.path = FLAGS_socket, .group = around.control_group},
                                         command_handler({.pin_dir = FLAGS_pin_dir,
                                                          .state_dir = FLAGS_state_dir,
                                                          .started = started_,
                                                          .keeper = &keeper_,
                                                          .events = events_.get(),
-                                                         .fleet = fleet_.get()}));
+                                                         .fleet = fleet_.get(),
+                                                         .feed = feed_.get()}));
     if (!server)
         return server.error();
     server_.emplace(*std::move(server));

@@ -211,6 +211,9 @@ void write_switches(const Tables& tables, Writer& out) {
     };
     // What comes back first, so that it lies beneath again.
     for (const SwitchEntry& entry : list_overrides(tables)) {
+        // It comes again from whoever follows the fleet.
+        if (entry.by_fleet)
+            continue;
         if (entry.after_is_override)
             write(entry.id, entry.after, std::nullopt);
         // What waits for its confirmation goes back, as it would have.

@@ -13,6 +13,8 @@ namespace sluice {
 
 namespace {
 
+constexpr std::string_view kFleetMark = "fleet/";
+
 constexpr std::array kKinds = {RuleKind::ban, RuleKind::allow, RuleKind::protect,
                                RuleKind::classify};
 constexpr unsigned kMappedBits = 96;
@@ -76,6 +78,18 @@ sluice_listing_key listing_key(const Prefix& prefix, RuleKind kind, uint16_t lis
     return key;
 }
 
+std::string fleet_list(std::string_view source) {
+    return std::string(kFleetMark).append(source);
+}
+
+bool is_fleet_list(std::string_view list) {
+    return list.starts_with(kFleetMark);
+}
+
+std::string_view source_of(std::string_view list) {
+    return is_fleet_list(list) ? list.substr(kFleetMark.size()) : list;
+}
+
 Listing::Listing(const Tables& tables)
     : tables_(&tables),
       entries_(tables.listing.get(), "listing", tables.sizes.listing),
@@ -120,10 +134,10 @@ Status Listing::make_list(uint16_t list, std::string_view name) {
 }
 
 Result<uint16_t> Listing::find_or_make_list(std::string_view name) {
-    if (name.empty() || name.size() >= SLUICE_NAME_BYTES ||
+    if (name.empty() || name.size() >= SLUICE_LIST_NAME_BYTES ||
         name.find('\0') != std::string_view::npos)
         return make_error(ErrorCode::usage, in_quotes(name) + " cannot be the name of a list",
-                          "use 1 to " + std::to_string(SLUICE_NAME_BYTES - 1) + " characters");
+                          "use 1 to " + std::to_string(SLUICE_LIST_NAME_BYTES - 1) + " characters");
     if (const auto found = find_list(name))
         return *found;
     auto free = std::find(names_.begin(), names_.end(), std::string{});

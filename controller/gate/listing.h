@@ -33,6 +33,13 @@ struct Member {
 
 sluice_listing_key listing_key(const Prefix& prefix, RuleKind kind, uint16_t list);
 
+// What the fleet says under a name is a list of its own, beside this host's of that name: neither
+// ends with the other.
+std::string fleet_list(std::string_view source);
+bool is_fleet_list(std::string_view list);
+// The name, whoever says it.
+std::string_view source_of(std::string_view list);
+
 // How many bytes of a reason are kept beside this actor: who and why share the room of a note.
 size_t reason_room(std::string_view actor);
 

@@ -83,7 +83,8 @@ Result<std::vector<Member>> SourceRules::take_entries(uint16_t list,
         if (!until)
             return until.error().with_context(entry.prefix.to_string());
         const bool forced = entry.forced || request.forced;
-        if (entry.kind == RuleKind::ban && is_too_wide(entry.prefix) && !forced) {
+        if (entry.kind == RuleKind::ban && is_too_wide(entry.prefix) && !forced &&
+            !request.however_wide) {
             outcome.too_wide.add(entry.prefix);
             continue;
         }
@@ -98,12 +99,13 @@ Result<std::vector<Member>> SourceRules::take_entries(uint16_t list,
         members.push_back(member);
     }
     outcome.duplicates = merge_duplicates(members);
-    if (auto guarded = refuse_guarded(members, outcome); !guarded)
+    if (auto guarded = refuse_guarded(members, request, outcome); !guarded)
         return guarded.error();
     return members;
 }
 
-Status SourceRules::refuse_guarded(std::vector<Member>& members, ImportOutcome& outcome) const {
+Status SourceRules::refuse_guarded(std::vector<Member>& members, const ImportRequest& request,
+                                   ImportOutcome& outcome) const {
     const uint64_t now = gate_now_ns(*tables_);
     PrefixSet allowed;
     PrefixSet guarded;
@@ -128,7 +130,7 @@ Status SourceRules::refuse_guarded(std::vector<Member>& members, ImportOutcome& 
             outcome.allowed.add(key.prefix());
         if (is_guarded)
             outcome.protected_.add(key.prefix());
-        return is_allowed || is_guarded;
+        return (is_allowed || is_guarded) && !request.list_overruled;
     });
     return {};
 }
@@ -343,7 +345,8 @@ Result<ImportOutcome> SourceRules::replace_list(std::string_view list,
 Result<bool> SourceRules::knows_list(std::string_view list) {
     if (auto fresh = refresh(); !fresh)
         return fresh.error();
-    return list == kOperatorList || listing_.find_list(list).has_value();
+    return list == kOperatorList || listing_.find_list(list) ||
+           listing_.find_list(fleet_list(list));
 }
 
 Result<size_t> SourceRules::flush(std::string_view list) {

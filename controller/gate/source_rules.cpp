@@ -324,12 +324,22 @@ Error SourceRules::would_not_pass(const Prefix& prefix, RuleKind kind, const Pre
         hint = "unban " + cover.to_string() + ", or let this part pass: sluicectl allow " +
                prefix.to_string();
     // One that is listed by itself can go without the other.
-    const auto own = listing_.members(RuleKey::of(prefix), kind);
-    if (kind == RuleKind::ban && !own.empty())
-        hint += "; to take back its own ban alone: --source " +
-                listing_.list_name(own.front().key.list);
+    if (kind == RuleKind::ban)
+        for (const Member& own : listing_.members(RuleKey::of(prefix), kind))
+            if (const std::string list = listing_.list_name(own.key.list); !is_fleet_list(list)) {
+                hint += "; to take back its own ban alone: --source " + list;
+                break;
+            }
     return failed(
         prefix.to_string() + " lies in " + cover.to_string() + ", which would go on holding", hint);
+}
+
+bool SourceRules::fleet_says(const Prefix& prefix, RuleKind kind) const {
+    const uint64_t now = gate_now_ns(*tables_);
+    return std::ranges::any_of(
+        listing_.members(RuleKey::of(prefix), kind), [&](const Member& member) {
+            return member.live(now) && is_fleet_list(listing_.list_name(member.key.list));
+        });
 }
 
 Result<RemovalOutcome> SourceRules::remove(const Prefix& prefix, RuleKind kind,
@@ -360,7 +370,8 @@ Result<RemovalOutcome> SourceRules::remove(const Prefix& prefix, RuleKind kind,
     for (const auto& other : inside) {
         for (const auto& member : listing_.members(other, kind)) {
             const bool meant = list ? id && member.key.list == *id
-                                    : kind == RuleKind::ban || member.key.list != policy;
+                                    : !is_fleet_list(listing_.list_name(member.key.list)) &&
+                                          (kind == RuleKind::ban || member.key.list != policy);
             if (!meant || !member.live(now))
                 continue;
             listing_.erase(member);
@@ -383,6 +394,9 @@ Result<RemovalOutcome> SourceRules::remove(const Prefix& prefix, RuleKind kind,
     if (outcome.by_hand)
         hint = "it is banned by hand: delete it from " + tables_->pin_dir +
                "/bans_manual with bpftool";
+    else if (outcome.still_under && fleet_says(*outcome.still_under, kind))
+        hint = "the fleet has " + outcome.still_under->to_string() + ": sluicectl un" +
+               std::string(noun(kind)) + ' ' + outcome.still_under->to_string() + " --fleet";
     else if (outcome.still_under && kind == RuleKind::allow && !list)
         hint = "the policy allows it: take it out of [sources] allow";
     else if (outcome.still_under)

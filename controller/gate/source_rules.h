@@ -88,6 +88,10 @@ struct ImportRequest {
     std::string actor{};
     bool forced = false;    // as if each entry were
     bool rehearse = false;  // import() only counts: what would be taken, where there is room
+    bool however_wide = false;
+    // Also bans that an allow or a protection beats, which are counted as refused all the same:
+    // they hold once that goes.
+    bool list_overruled = false;
 };
 
 // Bans that were not taken: how many, and the first few for people to see.
@@ -183,14 +187,15 @@ class SourceRules {
     Result<RuleOutcome> protect(const Prefix& prefix, const ProtectRequest& request);
     Result<RuleOutcome> classify(const Prefix& prefix, const ClassifyRequest& request);
 
-    // Takes back the bans of the prefix and of all inside it: those of one list, or of all. Refused
-    // where a wider ban would go on holding, unless a list is named.
+    // Takes back the bans of the prefix and of all inside it: those of one list, or of all that
+    // are this host's own. Refused where a wider ban would go on holding, unless a list is named.
     Result<RemovalOutcome> unban(const Prefix& prefix, std::optional<std::string_view> list = {});
-    // The same for allows. The policy's own stay unless its list is named.
+    // The same for allows. The policy's own stay, too, unless its list is named.
     Result<RemovalOutcome> unallow(const Prefix& prefix, std::optional<std::string_view> list = {});
     // Of exactly this prefix, one list's word: for what is neither ban nor allow.
     Result<RemovalOutcome> withdraw(const Prefix& prefix, RuleKind kind, std::string_view list);
-    // Whether anything was ever said under this name; an empty list is known as well.
+    // Whether anything was ever said under this name, here or by the fleet; an empty list is known
+    // as well.
     Result<bool> knows_list(std::string_view list);
     // All bans of a list; how many that were.
     Result<size_t> flush(std::string_view list);
@@ -215,8 +220,9 @@ class SourceRules {
     // not have what has expired.
     Status sweep_some();
 
-    // By address; limit 0 = all. Expired ones are never listed.
-    [[nodiscard]] Result<RuleList> list(RuleKind kind, std::optional<std::string_view> list = {},
+    // By address; limit 0 = all. Expired ones are never listed. With a source: what this host and
+    // the fleet say under that name.
+    [[nodiscard]] Result<RuleList> list(RuleKind kind, std::optional<std::string_view> source = {},
                                         size_t limit = 0);
     // Every list's word for a protection; cheap, however much is banned.
     [[nodiscard]] Result<std::vector<ListedRule>> protections();
@@ -266,6 +272,8 @@ class SourceRules {
                                        const Prefix& cover) const;
     Result<RemovalOutcome> remove(const Prefix& prefix, RuleKind kind,
                                   std::optional<std::string_view> list);
+    // Whether the fleet has a rule of the kind on exactly this prefix.
+    [[nodiscard]] bool fleet_says(const Prefix& prefix, RuleKind kind) const;
     // The live rule with one of these flags on the widest prefix that contains `key`, itself
     // included.
     [[nodiscard]] std::optional<Cover> cover_of(const RuleKey& key, uint32_t flags) const;
@@ -278,7 +286,8 @@ class SourceRules {
     // source_bulk.cpp
     Result<std::vector<Member>> take_entries(uint16_t list, std::span<const RuleEntry> entries,
                                              const ImportRequest& request, ImportOutcome& outcome);
-    Status refuse_guarded(std::vector<Member>& bans, ImportOutcome& outcome) const;
+    Status refuse_guarded(std::vector<Member>& bans, const ImportRequest& request,
+                          ImportOutcome& outcome) const;
     Status apply_one_by_one(const Change& change);
     Status apply_together(std::span<const Member> listed, const Change& change);
     Status rebuild_tables();

@@ -108,19 +108,21 @@ ListedRule SourceRules::describe(const Member& member) const {
             .source_class = member.entry.source_class};
 }
 
-Result<RuleList> SourceRules::list(RuleKind kind, std::optional<std::string_view> list,
+Result<RuleList> SourceRules::list(RuleKind kind, std::optional<std::string_view> source,
                                    size_t limit) {
     if (auto fresh = refresh(); !fresh)
         return fresh.error();
-    const auto id = list ? listing_.find_list(*list) : std::nullopt;
-    if (list && !id)
-        return RuleList{};
+    const auto own = source ? listing_.find_list(*source) : std::nullopt;
+    const auto of_fleet = source ? listing_.find_list(fleet_list(*source)) : std::nullopt;
+    const auto is_meant = [&](uint16_t list) {
+        return !source || (own && list == *own) || (of_fleet && list == *of_fleet);
+    };
     auto members = listing_.all();
     if (!members)
         return members.error();
     const uint64_t now = gate_now_ns(*tables_);
     std::erase_if(*members, [&](const Member& member) {
-        return member.kind() != kind || (id && member.key.list != *id) || !member.live(now);
+        return member.kind() != kind || !is_meant(member.key.list) || !member.live(now);
     });
     RuleList found;
     found.total = members->size();

@@ -75,8 +75,35 @@ SwitchWord SwitchWord::with_override(uint32_t value, uint64_t now_ns, uint64_t d
         s.after_is_override = false;
     } else if (before.deadline == 0) {
         s.after = before.now;
-        s.after_is_override = true;
+        s.after_is_override = before.origin == SLUICE_ORIGIN_OPERATOR;
     }
+    return s;
+}
+
+SwitchWord SwitchWord::with_fleet(uint32_t value, uint64_t now_ns, uint64_t deadline_ns,
+                                  bool beats_operator) const {
+    SwitchWord s = settled(now_ns);
+    if (s.origin == SLUICE_ORIGIN_OPERATOR && !beats_operator) {
+        // What comes after it, unless that is an operator's word as well.
+        if (s.deadline != 0 && !s.after_is_override)
+            s.after = value;
+        return s;
+    }
+    const uint32_t policy_value = s.policy;
+    s = by_policy(policy_value);
+    s.now = value;
+    s.origin = SLUICE_ORIGIN_FLEET;
+    s.deadline = deadline_ns == 0 ? 0 : sluice_deadline_from_ns(deadline_ns);
+    s.after = s.deadline == 0 ? value : policy_value;
+    return s;
+}
+
+SwitchWord SwitchWord::without_fleet(uint64_t now_ns) const {
+    SwitchWord s = settled(now_ns);
+    if (s.origin == SLUICE_ORIGIN_FLEET)
+        return by_policy(s.policy);
+    if (s.origin == SLUICE_ORIGIN_OPERATOR && s.deadline != 0 && !s.after_is_override)
+        s.after = s.policy;
     return s;
 }
 

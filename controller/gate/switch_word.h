@@ -38,6 +38,12 @@ struct SwitchWord {
     // stood here for good before: a timed override is replaced, not stacked.
     [[nodiscard]] SwitchWord with_override(uint32_t value, uint64_t now_ns, uint64_t deadline_ns,
                                            bool must_confirm) const;
+    // The fleet says `value`, for good or until a deadline (in ns). An operator's word here beats
+    // it, unless `beats_operator`.
+    [[nodiscard]] SwitchWord with_fleet(uint32_t value, uint64_t now_ns, uint64_t deadline_ns,
+                                        bool beats_operator) const;
+    // The fleet says nothing any more.
+    [[nodiscard]] SwitchWord without_fleet(uint64_t now_ns) const;
     // Confirmed: stays for good, or until `then_ns` where that is not 0.
     [[nodiscard]] SwitchWord confirmed(uint64_t then_ns) const;
 };

@@ -93,6 +93,40 @@ Status check_timing(const SwitchTiming& timing) {
     return {};
 }
 
+// What an operator cannot change here.
+Status check_panic(const Tables& tables, const SwitchTarget& target) {
+    if (!std::holds_alternative<WholeGate>(target))
+        return {};
+    const SwitchWord word =
+        SwitchWord::from(published(tables.settings().mode)).settled(gate_now_ns(tables));
+    if (word.origin != SLUICE_ORIGIN_FLEET || to_mode(word.now) != Mode::off)
+        return {};
+    return failed("the fleet has switched the gate off, and that beats a host's own word",
+                  "end it everywhere: sluicectl mode policy --fleet");
+}
+
+// Deadlines are counted from Redis's time anew each time, so they differ a little.
+constexpr nanoseconds kSameDeadline = std::chrono::seconds(1);
+
+bool is_same(const SwitchWord& a, const SwitchWord& b) {
+    const auto apart = static_cast<int64_t>(a.deadline_ns() - b.deadline_ns());
+    SwitchWord c = b;
+    if ((a.deadline == 0) == (b.deadline == 0) && std::abs(apart) < kSameDeadline.count())
+        c.deadline = a.deadline;
+    return a.word() == c.word();
+}
+
+SwitchWord word_with_fleet(const Tables& tables, const SwitchTarget& target,
+                           const SwitchWord& before, const std::optional<FleetMode>& wanted) {
+    const uint64_t now_ns = gate_now_ns(tables);
+    if (!wanted)
+        return before.without_fleet(now_ns);
+    return before.with_fleet(
+        to_abi(wanted->mode), now_ns,
+        wanted->left ? now_ns + static_cast<uint64_t>(wanted->left->count()) : 0,
+        beats_operator(target, wanted->mode));
+}
+
 // --- the list ----------------------------------------------------------------------------------
 
 std::optional<nanoseconds> time_left(const SwitchWord& word, uint64_t now_ns) {
@@ -182,7 +216,8 @@ std::string format_switch_target(const SwitchTarget& target) {
 
 Result<Mode> set_mode(const Tables& tables, const SwitchTarget& target, Mode mode,
                       const SwitchTiming& timing) {
-    for (const Status& status : {check_timing(timing), settle_policy(tables)})
+    for (const Status& status :
+         {check_timing(timing), check_panic(tables, target), settle_policy(tables)})
         if (!status)
             return status.error();
     const auto place = find_place(tables, target);
@@ -204,19 +239,55 @@ Result<Mode> set_mode(const Tables& tables, const SwitchTarget& target, Mode mod
 }
 
 Result<Mode> clear_mode(const Tables& tables, const SwitchTarget& target) {
-    if (const Status status = settle_policy(tables); !status)
-        return status.error();
+    for (const Status& status : {check_panic(tables, target), settle_policy(tables)})
+        if (!status)
+            return status.error();
     const auto place = find_place(tables, target);
     if (!place)
         return place.error();
     const SwitchWord before =
         SwitchWord::from(published(*place->word)).settled(gate_now_ns(tables));
-    // What the policy itself brought for a time is not the operator's to clear.
-    if (before.is_override() || before.after_is_override)
+    // What the policy itself brought for a time, or the fleet says, is not the operator's to clear.
+    if (before.origin == SLUICE_ORIGIN_OPERATOR || before.after_is_override)
         publish(*place->word, SwitchWord::by_policy(before.policy).word());
     *place->then_ns = 0;
     tables.settings().changes++;
     return to_mode(before.now);
+}
+
+bool beats_operator(const SwitchTarget& target, Mode mode) {
+    return std::holds_alternative<WholeGate>(target) && mode == Mode::off;
+}
+
+bool follows_fleet(const Tables& tables, const SwitchTarget& target,
+                   const std::optional<FleetMode>& wanted) {
+    const auto place = find_place(tables, target);
+    if (!place)
+        return true;
+    const SwitchWord now = SwitchWord::from(published(*place->word));
+    return is_same(now.settled(gate_now_ns(tables)), word_with_fleet(tables, target, now, wanted));
+}
+
+Result<std::optional<FleetMode>> follow_fleet(const Tables& tables, const SwitchTarget& target,
+                                              const std::optional<FleetMode>& wanted) {
+    const auto place = find_place(tables, target);
+    if (!place)
+        return place.error();
+    const uint64_t now_ns = gate_now_ns(tables);
+    const SwitchWord before = SwitchWord::from(published(*place->word)).settled(now_ns);
+    const SwitchWord after = word_with_fleet(tables, target, before, wanted);
+    std::optional<FleetMode> beaten;
+    // What waits for its confirmation would go back by itself.
+    if (before.origin == SLUICE_ORIGIN_OPERATOR && after.origin == SLUICE_ORIGIN_FLEET &&
+        !before.waits)
+        beaten = FleetMode{to_mode(before.now), time_left(before, now_ns)};
+    if (is_same(before, after))
+        return beaten;
+    if (after.origin == SLUICE_ORIGIN_FLEET)
+        *place->then_ns = 0;
+    publish(*place->word, after.word());
+    tables.settings().changes++;
+    return beaten;
 }
 
 Result<Mode> mode_of(const Tables& tables, const SwitchTarget& target) {
@@ -245,7 +316,8 @@ std::vector<SwitchEntry> list_switches(const Tables& tables) {
         entries.push_back({id, std::string(mode_name(to_mode(word.now))),
                            word.deadline == 0 ? "" : std::string(mode_name(to_mode(word.after))),
                            time_left(word, now_ns), word.waits,
-                           word.deadline != 0 && word.after_is_override});
+                           word.deadline != 0 && word.after_is_override,
+                           word.origin == SLUICE_ORIGIN_FLEET});
     });
     for (const Pending& pending : confirmable(tables)) {
         const bool waits = pending.word.is_pending(now_ns);

@@ -48,6 +48,21 @@ Result<Mode> set_mode(const Tables& tables, const SwitchTarget& target, Mode mod
 // Back to what the policy says; returns what was in force before.
 Result<Mode> clear_mode(const Tables& tables, const SwitchTarget& target);
 
+// The fleet's word: above the policy's, below an operator's here; but the gate off beats both.
+struct FleetMode {
+    Mode mode = Mode::observe;
+    std::optional<std::chrono::nanoseconds> left;  // then the fleet says nothing; absent: stays
+};
+bool beats_operator(const SwitchTarget& target, Mode mode);
+// Makes the switch follow it, or, without a word, what it is without the fleet. Cheap where it does
+// already. Returns an operator's word that was beaten, for the caller to keep.
+// ErrorCode::not_found where the policy in force has no such service or rule.
+Result<std::optional<FleetMode>> follow_fleet(const Tables& tables, const SwitchTarget& target,
+                                              const std::optional<FleetMode>& wanted);
+// Whether follow_fleet() would change anything: to be known before the WriterLock is taken.
+bool follows_fleet(const Tables& tables, const SwitchTarget& target,
+                   const std::optional<FleetMode>& wanted);
+
 // What its own switch says now.
 Result<Mode> mode_of(const Tables& tables, const SwitchTarget& target);
 // What it comes to: the most lenient of gate, service and rule.
@@ -63,6 +78,7 @@ struct SwitchEntry {
     std::optional<std::chrono::nanoseconds> left;  // until then
     bool waits_for_confirmation = false;
     bool after_is_override = false;  // what comes back is an operator's word as well
+    bool by_fleet = false;  // else an operator's, or the policy's own change
 };
 
 std::vector<SwitchEntry> list_switches(const Tables& tables);

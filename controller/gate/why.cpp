@@ -65,8 +65,10 @@ void describe_ban(const SourceLookup& found, uint64_t now_ns, Why& why) {
         until = std::max(until, found.deciding->until_ns);
         why.notes.push_back(found.deciding->prefix.to_string() + " is banned");
         if (const ListedRule* rule = longest_ban(*found.deciding)) {
-            why.rule = "bans." + rule->list;
+            why.rule = "bans." + std::string(source_of(rule->list));
             why.actor = rule->actor.empty() ? rule->list : rule->actor;
+            if (is_fleet_list(rule->list))
+                why.notes.emplace_back("the fleet's ban, on every host");
             if (!rule->reason.empty())
                 why.notes.push_back("reason: " + rule->reason);
         }

@@ -139,9 +139,10 @@ struct sluice_listing {
 SLUICE_ASSERT_SIZE(struct sluice_listing, 24);
 
 #define SLUICE_MAX_LISTS 256u
+/* "operator"; of what the fleet says under that name "fleet/operator". */
+#define SLUICE_LIST_NAME_BYTES 40u
 struct sluice_list_name {
-    char name[SLUICE_NAME_BYTES];
-    __u8 reserved[7]; /* elements of an array map lie 8 bytes apart */
+    char name[SLUICE_LIST_NAME_BYTES]; /* and the closing zero */
 };
 
 #define SLUICE_NOTE_BYTES 120

@@ -1,0 +1,74 @@
+#include "cli/fleet_writer.h"
+
+#include <algorithm>
+
+#include "cli/format.h"
+#include "fleet/budget_sync.h"
+#include "gate/policy_store.h"
+#include "observe/timestamp.h"
+
+namespace sluice::cli {
+
+namespace {
+
+// Of the fleet's audit log: weeks of what operators do.
+constexpr uint64_t kAuditLength = 100'000;
+
+// "unreachable" is what the daemon is.
+Error away(const Error& error, std::string_view what_of_it) {
+    Error told = error.with_context("Redis");
+    if (told.code == ErrorCode::unreachable)
+        told.code = ErrorCode::failed;
+    told.hint = std::string(what_of_it) + (error.hint.empty() ? "" : "; " + error.hint);
+    return told;
+}
+
+}  // namespace
+
+Result<FleetWriter> FleetWriter::open(const Tables& tables) {
+    const auto policy = current_policy(tables);
+    if (!policy && policy.error().code != ErrorCode::not_found)
+        return policy.error();
+    if (!policy || !policy->policy.redis)
+        return failed("this host is in no fleet: its policy has no [redis]",
+                      "add [redis] url = \"redis://…\" to its configuration; or leave out --fleet");
+    auto redis = Redis::open(redis_options(*policy->policy.redis));
+    if (!redis)
+        return redis.error();
+    return FleetWriter(*std::move(redis), FeedKeys(policy->policy.fleet.name));
+}
+
+Status FleetWriter::record(const Session& session, const AuditEntry& entry,
+                           std::vector<std::string>& warnings) {
+    session.record(entry, warnings);
+    redis::Command command{"XADD", keys_.audit, "MAXLEN", "~"};
+    command.add(kAuditLength).add("*").add("time").add(format_timestamp(wall_clock_ns()));
+    const Operator& who = session.who;
+    command.add("actor").add(who.name).add("from").add(who.from ? who.from->to_string() : "");
+    command.add("action").add(entry.action).add("target").add(entry.target);
+    command.add("before").add(entry.before).add("after").add(entry.after);
+    command.add("reason").add(entry.reason);
+    const auto reply = redis_.run(command);
+    const Status written = reply ? reply->check() : reply.error();
+    return written ? Status() : away(written.error(), "nothing was changed");
+}
+
+Result<redis::Reply> FleetWriter::write(const redis::Command& command) {
+    auto reply = redis_.run(command);
+    if (!reply)
+        return away(reply.error(), "whether it took effect is not known; to repeat it is harmless");
+    if (const Status fine = reply->check(); !fine)
+        return away(fine.error(), "nothing was changed");
+    return reply;
+}
+
+Json FleetWriter::seconds_until(uint64_t expires_ms) const {
+    if (expires_ms == 0)
+        return {};
+    const auto now_us =
+        static_cast<int64_t>(wall_clock_ns() / 1000) + redis_.health().server_time_offset.count();
+    const auto left_us = static_cast<int64_t>(expires_ms) * 1000 - now_us;
+    return seconds(std::chrono::microseconds(std::max<int64_t>(left_us, 0)));
+}
+
+}  // namespace sluice::cli
