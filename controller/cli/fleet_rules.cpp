@@ -58,20 +58,21 @@ Result<FeedBanned> write_ban(const FleetBanOptions& options, const Session& sess
 }  // namespace
 
 Result<Answer> ban_in_fleet(FleetBanOptions options, const Session& session, Answer answer) {
-    auto tables = session.open();
-    if (!tables)
-        return tables.error();
-    auto fleet = FleetWriter::open(*tables);
+    const auto gate = session.open();
+    if (!gate)
+        return gate.error();
+    Tables& tables = **gate;
+    auto fleet = FleetWriter::open(tables);
     if (!fleet)
         return fleet.error();
-    SourceRules rules(*tables);
-    const auto guarded = wanted_protections(*tables, session.who);
+    SourceRules rules(tables);
+    const auto guarded = wanted_protections(tables, session.who);
     if (!guarded)
         return guarded.error();
     for (const Prefix& asked : {options.typed, options.ban.prefix})
         if (const Status allowed = check_ban(rules, asked, options.force, *guarded); !allowed)
             return allowed.error();
-    const auto enforced = is_enforced(*tables, answer.warnings);
+    const auto enforced = is_enforced(tables, answer.warnings);
     if (!enforced)
         return enforced.error();
     options.ban.forced = options.force;
@@ -99,10 +100,11 @@ Result<Answer> allow_in_fleet(FleetBanOptions options, const Session& session, A
     if (is_too_wide(options.ban.prefix) && !options.force)
         return failed(options.ban.prefix.to_string() + " is too wide to be allowed by mistake",
                       "to insist: --force");
-    const auto tables = session.open();
-    if (!tables)
-        return tables.error();
-    auto fleet = FleetWriter::open(*tables);
+    const auto gate = session.open();
+    if (!gate)
+        return gate.error();
+    Tables& tables = **gate;
+    auto fleet = FleetWriter::open(tables);
     if (!fleet)
         return fleet.error();
     options.ban.actor = session.who.to_string();
@@ -119,10 +121,11 @@ Result<Answer> allow_in_fleet(FleetBanOptions options, const Session& session, A
 
 Result<Answer> unban_in_fleet(FeedUnban unban, bool ignore_missing, const Session& session,
                               Answer answer) {
-    const auto tables = session.open();
-    if (!tables)
-        return tables.error();
-    auto fleet = FleetWriter::open(*tables);
+    const auto gate = session.open();
+    if (!gate)
+        return gate.error();
+    Tables& tables = **gate;
+    auto fleet = FleetWriter::open(tables);
     if (!fleet)
         return fleet.error();
     unban.actor = session.who.to_string();

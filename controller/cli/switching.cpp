@@ -131,13 +131,14 @@ Result<Answer> change_mode_in_fleet(const Session& session, const SwitchTarget& 
                           "in the fleet give it an end: --for 10m");
     if (!wanted && timing.lasts)
         return make_error(ErrorCode::usage, "giving a switch back takes no --for");
-    const auto tables = session.open();
-    if (!tables)
-        return tables.error();
+    const auto gate = session.open();
+    if (!gate)
+        return gate.error();
+    Tables& tables = **gate;
     // One that this host's policy does not have is more likely mistyped than another host's.
-    if (const auto here = mode_of(*tables, target); !here)
+    if (const auto here = mode_of(tables, target); !here)
         return here.error();
-    auto fleet = FleetWriter::open(*tables);
+    auto fleet = FleetWriter::open(tables);
     if (!fleet)
         return fleet.error();
     Answer answer;

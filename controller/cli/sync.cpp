@@ -17,10 +17,11 @@ struct Options {
 };
 
 Status accept(const Session& session, const FeedStanding& standing, Answer& answer) {
-    const auto tables = session.open();
-    if (!tables)
-        return tables.error();
-    auto fleet = FleetWriter::open(*tables);
+    const auto gate = session.open();
+    if (!gate)
+        return gate.error();
+    Tables& tables = **gate;
+    auto fleet = FleetWriter::open(tables);
     if (!fleet)
         return fleet.error();
     const Status recorded =
