@@ -72,6 +72,7 @@ void show(const Json& data, Screen& screen) {
 
 void add_drill(CommandLine& line) {
     CLI::App* app = line.add("drill", "Rehearse a failure, for a time");
+    app->require_subcommand(1);
     CLI::App* loss =
         line.add("redis-loss", "This host asks Redis nothing, as if it were gone", app);
     auto options = std::make_shared<Options>();

@@ -349,14 +349,13 @@ void Keeper::tick() {
     if (!missing.empty() && missing != missing_)
         log_error("not attached everywhere", attached.error());
     missing_ = std::move(missing);
-    keep_config();
     save_in_time();
 }
 
 bool Keeper::is_unsaved() const {
     // Somebody may have removed it.
     return tables_ && tables_->settings().restored != 0 &&
-           (tables_->settings().changes != saved_changes_ ||
+           (tables_->settings().changes != saved_changes_ || kept_config_ != config_.text ||
             (last_save_.status && !state_.exists()));
 }
 
@@ -364,10 +363,13 @@ bool Keeper::is_unsaved() const {
 // the tables, which stay for as long as it needs them, and writes the file; all else is done here.
 void Keeper::begin_save() {
     const auto save = [tables = std::shared_ptr<const Tables>(tables_), state = state_,
-                       changes = tables_->settings().changes] {
+                       changes = tables_->settings().changes, config = config_.text,
+                       config_path = options_.state_dir + std::string(kLastConfig)] {
         const auto begun = steady_clock::now();
         Status status = state.save(*tables);
-        return Save{std::move(status), changes, begun, steady_clock::now()};
+        if (status)
+            status = replace_file(config_path, config);
+        return Save{std::move(status), changes, config, begun, steady_clock::now()};
     };
     // Where there can be no more threads, finish_save() does it.
     saving_ = std::async(std::launch::async | std::launch::deferred, save);
@@ -380,8 +382,10 @@ Status Keeper::finish_save() {
         log_error("bans would not outlive a reboot", saved.error());
     standing_.state_error = saved ? std::string() : saved.error().message;
     // What was changed since it began is still to be saved.
-    if (saved)
+    if (saved) {
         saved_changes_ = last_save_.changes;
+        kept_config_ = last_save_.config;
+    }
     return saved;
 }
 
@@ -404,15 +408,7 @@ void Keeper::save_in_time() {
         begin_save();
 }
 
-// A disk that cannot take it says so when the state is saved.
-void Keeper::keep_config() {
-    if (kept_config_ != config_.text &&
-        replace_file(options_.state_dir + std::string(kLastConfig), config_.text))
-        kept_config_ = config_.text;
-}
-
 Status Keeper::stop(bool detach) {
-    keep_config();
     Status status = save_now();
     if (!detach)
         return status;

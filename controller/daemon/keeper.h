@@ -80,6 +80,7 @@ class Keeper {
     struct Save {
         Status status;
         uint64_t changes = 0;  // of the tables, when it began
+        std::string config;
         std::chrono::steady_clock::time_point begun{}, ended{};
     };
 
@@ -107,7 +108,6 @@ class Keeper {
     void begin_save();
     Status finish_save();
     void save_in_time();
-    void keep_config();
 
     KeeperOptions options_;
     StateFile state_;

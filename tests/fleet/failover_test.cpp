@@ -2,6 +2,7 @@
 // cluster that moves.
 #include "live_fleet.h"
 #include "proxy.h"
+#include "redis/connection.h"
 #include "redis/slot.h"
 #include "server_cluster.h"
 #include "watched_master.h"
@@ -59,6 +60,8 @@ class FailoverToTwoMasters : public Failover {
         })) << new_->log();
         add_hosts(2, policy(old_->url()));
         settle(*old_);
+        // One that never acknowledged anything is not waited for.
+        ASSERT_TRUE(eventually([&] { return redis::replicas_in(old_->ask({"ROLE"})) == 1; }));
     }
     // The other becomes a master of its own, and has hosts of its own.
     void part() {

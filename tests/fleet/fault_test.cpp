@@ -3,6 +3,7 @@
 #include "../unit/temp_folder.h"
 #include "live_fleet.h"
 #include "proxy.h"
+#include "redis/connection.h"
 
 namespace sluice {
 namespace {
@@ -169,6 +170,8 @@ TEST_F(Fault, AReplicaThatHasNotTheWritesMakesThemNotCount) {
     }));
     add_hosts(kHosts, policy(url(server)));
     settle(server);
+    // One that never acknowledged anything is not waited for.
+    ASSERT_TRUE(eventually([&] { return redis::replicas_in(server.ask({"ROLE"})) == 1; }));
     replica.pause();
     expect_safe("NOREPLICAS");
     EXPECT_EQ(hosts_[0]->standing().redis.state, redis::BreakerState::closed);

@@ -154,7 +154,6 @@ class SimulatedFleet {
     std::vector<unsigned> shards_;    // in use
     uint64_t round_cost_us_ = 0;      // Redis's time for a host's calls in a period
     std::vector<double> budget_now_;  // units a second, per budget
-    uint64_t round_cost_us_ = 0;      // Redis's time for a host's calls in one period
     std::vector<BudgetTotals> totals_;
     std::vector<Second> seconds_;
     std::chrono::milliseconds now_{0}, redis_offset_{0};
