@@ -3,9 +3,12 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <filesystem>
 #include <limits>
 #include <utility>
 
@@ -105,6 +108,32 @@ Result<std::string> read_input_file(const std::string& path, const InputFile& wa
             "read " + path + ": has more than " + std::to_string(wanted.most_bytes) + " bytes",
             std::string(wanted.mend));
     return text;
+}
+
+Status replace_file(const std::string& path, std::string_view text) {
+    std::error_code ignored;
+    const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+    std::filesystem::create_directories(folder, ignored);
+    const std::string fresh = path + ".new";
+    (void)::unlink(fresh.c_str());  // of a write that was cut off, or no file at all
+    const UniqueFd file(
+        ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR));
+    if (!file)
+        return from_errno(errno, "open " + fresh);
+    while (!text.empty()) {
+        const ssize_t written = ::write(file.get(), text.data(), text.size());
+        if (written < 0 && errno != EINTR)
+            return from_errno(errno, "write " + fresh);
+        text.remove_prefix(static_cast<size_t>(std::max<ssize_t>(written, 0)));
+    }
+    if (::fsync(file.get()) != 0)
+        return from_errno(errno, "write " + fresh);
+    if (::rename(fresh.c_str(), path.c_str()) != 0)
+        return from_errno(errno, "rename " + fresh);
+    const UniqueFd directory(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (directory)
+        (void)::fsync(directory.get());
+    return {};
 }
 
 }  // namespace sluice

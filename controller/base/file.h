@@ -16,6 +16,10 @@ Result<UniqueFd> open_file(const std::string& path);
 // The same as a whole; also for /proc, whose files have no size.
 Result<std::string> read_file(const std::string& path);
 
+// Whole or not at all, whatever crashes: written beside it as NAME.new, fsynced, and renamed over
+// it. Folders between are made; root alone can read it.
+Status replace_file(const std::string& path, std::string_view text);
+
 // What a file that somebody named may be.
 struct InputFile {
     size_t most_bytes = 0;

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <utility>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "gate/policy_store.h"
 #include "gate/source_rules.h"
@@ -26,6 +27,8 @@ constexpr milliseconds kPatience{10'000};
 // The disk is written again after so many times what the last write took, however many bans there
 // are: a fifth of a core at most, and with a few thousand bans at every tick.
 constexpr int kSavePause = 4;
+// In the state's folder.
+constexpr std::string_view kLastConfig = "/policy.toml";
 
 void log_error(const std::string& what, const Error& error) {
     log(LogLevel::error,
@@ -34,12 +37,28 @@ void log_error(const std::string& what, const Error& error) {
 
 }  // namespace
 
-Result<Keeper> Keeper::start(const KeeperOptions& options, ConfigFile config) {
-    Keeper keeper(options, std::move(config));
+Result<FirstConfig> first_config(const KeeperOptions& options) {
+    auto config = load_config_file(options.config);
+    if (config)
+        return FirstConfig{*std::move(config), std::nullopt};
+    auto last = load_config_file(options.state_dir + std::string(kLastConfig));
+    if (!last)
+        return config.error();
+    last->source = options.config;
+    return FirstConfig{*std::move(last), config.error()};
+}
+
+Result<Keeper> Keeper::start(const KeeperOptions& options, FirstConfig first) {
+    Keeper keeper(options, std::move(first.config));
     keeper.patience_ = kPatience;
     if (const Status ready = keeper.adopt_or_make(); !ready)
         return ready.error();
     keeper.patience_ = {};
+    if (first.error) {
+        log(LogLevel::warning, "the last policy that was good is in force");
+        log_error("the configuration was not taken", *first.error);
+        keeper.standing_.config_error = first.error->message;
+    }
     return keeper;
 }
 
@@ -336,7 +355,7 @@ void Keeper::tick() {
 bool Keeper::is_unsaved() const {
     // Somebody may have removed it.
     return tables_ && tables_->settings().restored != 0 &&
-           (tables_->settings().changes != saved_changes_ ||
+           (tables_->settings().changes != saved_changes_ || kept_config_ != config_.text ||
             (last_save_.status && !state_.exists()));
 }
 
@@ -344,10 +363,13 @@ bool Keeper::is_unsaved() const {
 // the tables, which stay for as long as it needs them, and writes the file; all else is done here.
 void Keeper::begin_save() {
     const auto save = [tables = std::shared_ptr<const Tables>(tables_), state = state_,
-                       changes = tables_->settings().changes] {
+                       changes = tables_->settings().changes, config = config_.text,
+                       config_path = options_.state_dir + std::string(kLastConfig)] {
         const auto begun = steady_clock::now();
         Status status = state.save(*tables);
-        return Save{std::move(status), changes, begun, steady_clock::now()};
+        if (status)
+            status = replace_file(config_path, config);
+        return Save{std::move(status), changes, config, begun, steady_clock::now()};
     };
     // Where there can be no more threads, finish_save() does it.
     saving_ = std::async(std::launch::async | std::launch::deferred, save);
@@ -360,8 +382,10 @@ Status Keeper::finish_save() {
         log_error("bans would not outlive a reboot", saved.error());
     standing_.state_error = saved ? std::string() : saved.error().message;
     // What was changed since it began is still to be saved.
-    if (saved)
+    if (saved) {
         saved_changes_ = last_save_.changes;
+        kept_config_ = last_save_.config;
+    }
     return saved;
 }
 

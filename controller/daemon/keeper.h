@@ -27,6 +27,14 @@ struct KeeperOptions {
     std::string state_dir;
 };
 
+// The configuration to begin with: the file, or, where that is wrong, the last one that was taken
+// from it, which is kept with the state: better an old policy after a boot than no gate.
+struct FirstConfig {
+    ConfigFile config;
+    std::optional<Error> error;  // of the file
+};
+Result<FirstConfig> first_config(const KeeperOptions& options);
+
 // How things stand, for `status`, metrics and the log.
 struct KeeperStanding {
     std::set<std::string> wanted;    // interfaces of the configuration that nobody took off
@@ -40,7 +48,7 @@ class Keeper {
   public:
     // Adopts the gate that is there, or makes one from the configuration and what the disk
     // remembers: bans are in the tables before the first interface is.
-    static Result<Keeper> start(const KeeperOptions& options, ConfigFile config);
+    static Result<Keeper> start(const KeeperOptions& options, FirstConfig first);
 
     // Re-reads the configuration; on an error all stays as it was. Where another program is writing
     // the tables, that is the error, and it is tried again at each tick.
@@ -72,6 +80,7 @@ class Keeper {
     struct Save {
         Status status;
         uint64_t changes = 0;  // of the tables, when it began
+        std::string config;
         std::chrono::steady_clock::time_point begun{}, ended{};
     };
 
@@ -103,6 +112,7 @@ class Keeper {
     KeeperOptions options_;
     StateFile state_;
     ConfigFile config_;
+    std::string kept_config_;                // its text, as it is on disk
     std::optional<ConfigFile> next_config_;  // to be taken once nobody else writes
     std::chrono::milliseconds patience_{};   // with other writers; none once clients wait
     std::set<std::string> left_alone_;

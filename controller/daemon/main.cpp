@@ -140,13 +140,15 @@ Result<std::unique_ptr<Daemon>> Daemon::start() {
     auto lock = InstanceLock::take(FLAGS_pin_dir);
     if (!lock)
         return lock.error();
-    auto config = load_config_file(FLAGS_config);
-    if (!config)
-        return config.error();
+    const KeeperOptions options{
+        .config = FLAGS_config, .pin_dir = FLAGS_pin_dir, .state_dir = FLAGS_state_dir};
+    auto first = first_config(options);
+    if (!first)
+        return first.error();
     // Whatever would end this daemon does so before the gate is touched.
-    const Surroundings& around = config->policy.surroundings;
-    for (const Status& sound :
-         {check_redis(config->policy.redis), check_surroundings(around, false)})
+    const Policy& policy = first->config.policy;
+    const Surroundings& around = policy.surroundings;
+    for (const Status& sound : {check_redis(policy.redis), check_surroundings(around, false)})
         if (!sound)
             return sound.error();
     // The socket is opened and closed again: nobody is to wait at it while bans come back.
@@ -154,9 +156,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start() {
             ControlServer::listen({.path = FLAGS_socket, .group = around.control_group}, {});
         !rehearsed)
         return rehearsed.error();
-    auto keeper = Keeper::start(
-        {.config = FLAGS_config, .pin_dir = FLAGS_pin_dir, .state_dir = FLAGS_state_dir},
-        *std::move(config));
+    auto keeper = Keeper::start(options, *std::move(first));
     if (!keeper)
         return keeper.error();
     std::unique_ptr<Daemon> daemon(new Daemon(*std::move(lock), *std::move(keeper)));
