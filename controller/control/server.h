@@ -79,7 +79,7 @@ class ControlServer {
           listener_(std::move(listener)),
           name_(inode_of(options_.path)),
           handler_(std::move(handler)) {}
-    // Of what has this name, of which nobody else makes two at a time.
+    // Device and inode: whether the name still leads to our socket.
     static std::optional<std::pair<dev_t, ino_t>> inode_of(const std::string& path);
     void accept();
     bool make_room(const ControlPeer& peer);
