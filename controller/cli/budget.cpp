@@ -159,19 +159,20 @@ void show_members(const Json& data, Screen& screen) {
     for (const Json& host : data["members"]) {
         const bool away = host["away"];
         const auto mode = host["mode"].get<std::string>();
-        rows.push_back({{with_mark(host)},
-                        {host["version"].get<std::string>()},
-                        {host["policy_version"].dump()},
-                        {mode, style_of_mode(mode)},
-                        {format_short(host["lag_ms"].get<double>()) + " ms"},
-                        {format_span(std::chrono::nanoseconds(
-                             static_cast<int64_t>(host["age_s"].get<double>() * 1e9))) +
-                             " ago" + (away ? ", away" : ""),
-                         away ? Style::bad : Style::plain}});
+        rows.push_back(
+            {{with_mark(host)},
+             {host["version"].get<std::string>()},
+             {host["fleet_version"].is_null() ? std::string("own")
+                                              : "fleet's " + host["fleet_version"].dump()},
+             {mode, style_of_mode(mode)},
+             {format_short(host["lag_ms"].get<double>()) + " ms"},
+             {format_span(std::chrono::nanoseconds(
+                  static_cast<int64_t>(host["age_s"].get<double>() * 1e9))) +
+                  " ago" + (away ? ", away" : ""),
+              away ? Style::bad : Style::plain}});
     }
     screen.line();
-    screen.table({{"HOST"}, {"VERSION"}, {"POLICY", true}, {"MODE"}, {"LAG", true}, {"HEARD OF"}},
-                 rows);
+    screen.table({{"HOST"}, {"VERSION"}, {"POLICY"}, {"MODE"}, {"LAG", true}, {"HEARD OF"}}, rows);
     const auto in_all = data["members_in_all"].get<uint64_t>();
     if (in_all > rows.size())
         screen.line("… and " + plural(in_all - rows.size(), "host") + " more", Style::dim);

@@ -28,6 +28,8 @@ Json members_json(const FleetView& view, const std::string& here) {
              {"name", host.last.name},
              {"version", host.last.version},
              {"policy_version", host.last.policy_version},
+             {"fleet_version",
+              host.last.fleet_version == 0 ? Json() : Json(host.last.fleet_version)},
              {"mode", host.last.mode},
              {"lag_ms", std::chrono::duration<double, std::milli>(host.last.lag).count()},
              {"age_s", seconds(host.age)},

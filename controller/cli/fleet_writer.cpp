@@ -35,7 +35,7 @@ Result<FleetWriter> FleetWriter::open(const Tables& tables) {
     auto redis = Redis::open(redis_options(*policy->policy.redis));
     if (!redis)
         return redis.error();
-    return FleetWriter(*std::move(redis), FeedKeys(policy->policy.fleet.name));
+    return FleetWriter(*std::move(redis), policy->policy.fleet.name);
 }
 
 Status FleetWriter::record(const Session& session, const AuditEntry& entry,
@@ -60,6 +60,19 @@ Result<redis::Reply> FleetWriter::write(const redis::Command& command) {
     if (const Status fine = reply->check(); !fine)
         return away(fine.error(), "nothing was changed");
     return reply;
+}
+
+Result<redis::Reply> FleetWriter::write_replicated(const redis::Command& command) {
+    auto replies = redis_.run_replicated({&command, 1});
+    if (!replies)
+        return away(replies.error(),
+                    "whether it took effect is not known: sluicectl policy history");
+    if (replies->front().error_word() == "NOREPLICAS")
+        return failed("Redis: it is done, but too few replicas have it: a failover may lose it",
+                      "look with sluicectl policy history");
+    if (const Status fine = replies->front().check(); !fine)
+        return away(fine.error(), "nothing was changed");
+    return std::move(replies->front());
 }
 
 Json FleetWriter::seconds_until(uint64_t expires_ms) const {

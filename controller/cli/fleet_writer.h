@@ -23,15 +23,22 @@ class FleetWriter {
     Status record(const Session& session, const AuditEntry& entry,
                   std::vector<std::string>& warnings);
     Result<redis::Reply> write(const redis::Command& command);
+    // As write(); an error too where so few replicas have it that a failover may lose it.
+    Result<redis::Reply> write_replicated(const redis::Command& command);
 
+    // For what only looks.
+    [[nodiscard]] Redis& redis() { return redis_; }
+    [[nodiscard]] const std::string& fleet() const { return fleet_; }
     [[nodiscard]] const FeedKeys& keys() const { return keys_; }
     // Seconds until a time of Redis's clock; null where there is no end.
     [[nodiscard]] Json seconds_until(uint64_t expires_ms) const;
 
   private:
-    FleetWriter(Redis redis, FeedKeys keys) : redis_(std::move(redis)), keys_(std::move(keys)) {}
+    FleetWriter(Redis redis, std::string fleet)
+        : redis_(std::move(redis)), fleet_(std::move(fleet)), keys_(fleet_) {}
 
     Redis redis_;
+    std::string fleet_;
     FeedKeys keys_;
 };
 

@@ -8,11 +8,8 @@ namespace sluice::cli {
 namespace {
 
 constexpr std::array<std::string_view, 2> kOptions = {"--l7", "--at"};
-constexpr std::array<std::string_view, 13> kCommands = {
-    "risk",           "tune",           "doctor",          "replay",
-    "learn",          "report",         "policy diff",     "policy push",
-    "policy history", "policy promote", "policy rollback", "policy override",
-    "policy shadow",
+constexpr std::array<std::string_view, 8> kCommands = {
+    "risk", "tune", "doctor", "replay", "learn", "report", "policy diff", "policy shadow",
 };
 
 }  // namespace

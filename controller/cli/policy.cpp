@@ -1,9 +1,12 @@
 // sluicectl policy: check a configuration, apply it, show what is in force.
 #include <algorithm>
-#include <ctime>
 
 #include "cli/command_line.h"
 #include "cli/format.h"
+#include "cli/policy_compiles.h"
+#include "cli/policy_of_fleet.h"
+#include "cli/policy_override.h"
+#include "fleet/fleet_policy.h"
 #include "gate/make_anew.h"
 #include "gate/policy_store.h"
 #include "gate/source_rules.h"
@@ -12,28 +15,11 @@
 #include "operate/config_file.h"
 #include "operate/protected_sources.h"
 #include "operate/table_needs.h"
-#include "policy/compile.h"
 #include "policy/rule_id.h"
 
 namespace sluice::cli {
 
 namespace {
-
-ClockFacts clock_of_this_host() {
-    timespec tick{};
-    (void)::clock_getres(CLOCK_MONOTONIC_COARSE, &tick);
-    const auto tick_ns = static_cast<uint32_t>(tick.tv_sec * 1'000'000'000 + tick.tv_nsec);
-    return {tick_ns, 2 * tick_ns};
-}
-
-// As installing it would, with ids that any gate could give.
-Status try_to_compile(const Policy& policy) {
-    ServiceIds ids;
-    for (const std::string& name : service_names(policy))
-        ids.emplace(name, static_cast<uint32_t>(ids.size()));
-    const auto compiled = compile(policy, ids, {clock_of_this_host(), 1});
-    return compiled ? Status{} : compiled.error();
-}
 
 Result<Answer> check(const std::string& path, const Session&) {
     const auto config = load_config_file(path);
@@ -41,7 +27,7 @@ Result<Answer> check(const std::string& path, const Session&) {
         return config.error();
     const Policy& policy = config->policy;
     // Reading it has found whatever has a place in the file.
-    if (const Status compiled = try_to_compile(policy); !compiled)
+    if (const Status compiled = compiles_here(policy); !compiled)
         return failed(path + ": " + compiled.error().message, compiled.error().hint);
     const auto cpus = cpu_count();
     if (!cpus)
@@ -65,7 +51,9 @@ void show_check(const Json& data, Screen& screen) {
                 format_bytes(data["memory_bytes"].get<uint64_t>()) + '.');
 }
 
-Result<Answer> show_policy(const Session& session) {
+Result<Answer> show_policy(const std::optional<std::string>& version, const Session& session) {
+    if (version)
+        return show_fleet_version(*version, session);
     const auto gate = session.open();
     if (!gate)
         return gate.error();
@@ -82,6 +70,8 @@ Result<Answer> show_policy(const Session& session) {
 }
 
 void print_policy(const Json& data, Screen& screen) {
+    if (data.contains("pushed_at"))
+        return print_fleet_version(data, screen);
     screen.line("# version " + data["version"].dump() + ", applied " +
                 data["applied_at"].get<std::string>() + ", from " +
                 data["source"].get<std::string>());
@@ -117,7 +107,8 @@ Result<Answer> apply(const std::string& path, const std::optional<std::string>& 
         return gate.error();
     Tables& tables = gate->tables;
     const Operator& who = session.who;
-    const uint64_t before = current_policy_version(tables);
+    const auto replaced = current_policy(tables);
+    const uint64_t before = replaced ? replaced->version : 0;
     const auto overrides_before = list_overrides(tables);
     Answer answer;
     session.record(
@@ -135,6 +126,10 @@ Result<Answer> apply(const std::string& path, const std::optional<std::string>& 
                    {"confirm_within_s", seconds(*within)}};
     answer.warnings.insert(answer.warnings.end(), config->policy.warnings.begin(),
                            config->policy.warnings.end());
+    if (replaced && parse_fleet_source(replaced->source))
+        answer.warnings.push_back("it takes the place of " + replaced->source +
+                                  " on this host, until the fleet's policy changes or sluiced "
+                                  "starts again");
     if (const auto cpus = cpu_count())
         for (const std::string& shortfall :
              shortfalls(tables.sizes, needed_sizes(config->policy, *cpus)))
@@ -169,8 +164,13 @@ void add_policy(CommandLine& line) {
         checking, [checked](const Session& session) { return check(*checked, session); },
         show_check);
 
-    line.handle(line.add("show", "The policy in force, as it was written", app), show_policy,
-                print_policy);
+    auto version = std::make_shared<std::optional<std::string>>();
+    CLI::App* showing = line.add("show", "The policy in force, as it was written", app);
+    showing->add_option("--version", *version, "One of the fleet's policy, from Redis")
+        ->type_name("V");
+    line.handle(
+        showing, [version](const Session& session) { return show_policy(*version, session); },
+        print_policy);
 
     auto applied = std::make_shared<std::string>();
     auto confirm = std::make_shared<std::optional<std::string>>();
@@ -184,6 +184,8 @@ void add_policy(CommandLine& line) {
         applying,
         [applied, confirm](const Session& session) { return apply(*applied, *confirm, session); },
         show_apply);
+    add_policy_of_fleet(line, app);
+    add_policy_override(line, app);
 }
 
 }  // namespace sluice::cli

@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "fleet/budget_sync.h"
 #include "fleet/feed_sync.h"
+#include "fleet/policy_sync.h"
 #include "gate/tables.h"
 #include "observe/audit.h"
 #include "observe/heavy_sources.h"
@@ -20,6 +21,22 @@
 #include "operate/operator.h"
 
 namespace sluice::cli {
+
+// Other numbers for a service for a time, in the daemon alone: it ends them.
+struct OverrideDesk {
+    std::function<Status(const PolicyOverride&, std::chrono::nanoseconds lasts)> set;
+    std::function<Status(const std::string& service)> end;
+    // Of this host and of the fleet.
+    std::function<std::vector<PolicyOverride>()> list;
+
+    // On this host alone.
+    [[nodiscard]] bool has(const std::string& service) const {
+        for (const PolicyOverride& entry : list())
+            if (entry.change.service == service && !entry.by_fleet)
+                return true;
+        return false;
+    }
+};
 
 // The options of all commands, as written.
 struct GlobalOptions {
@@ -49,6 +66,8 @@ struct Session {
     std::function<std::optional<Result<FleetView>>()> fleet_view;  // as that of BudgetSync
     RedisDrill* drill = nullptr;
     std::function<FeedStanding()> feed;
+    std::function<PolicyStanding()> fleet_policy;
+    OverrideDesk overrides;
     // Makes it compare itself with Redis soon.
     std::function<void()> compare_feed;
     // What a gate begins with where the daemon keeps it.

@@ -5,10 +5,12 @@
 #include "cli/enforcement.h"
 #include "cli/fleet_json.h"
 #include "cli/format.h"
+#include "fleet/fleet_policy.h"
 #include "gate/attachment.h"
 #include "gate/counters.h"
 #include "gate/policy_store.h"
 #include "gate/switches.h"
+#include "observe/timestamp.h"
 #include "policy/rule_id.h"
 
 namespace sluice::cli {
@@ -31,16 +33,61 @@ Json attached_json(const std::vector<Attachment>& all, std::vector<std::string>&
     return list;
 }
 
-Result<Json> policy_json(const Tables& tables) {
-    const auto policy = current_policy(tables);
-    if (!policy) {
-        if (policy.error().code == ErrorCode::not_found)
-            return Json({{"version", 0}, {"source", nullptr}, {"applied_at", nullptr}});
-        return policy.error();
+// The version of the fleet's policy that is in force, and the one that is to be.
+Json fleet_version_json(const std::optional<FleetSource>& here, const PolicyStanding& standing,
+                        std::vector<std::string>& warnings) {
+    if (!here && standing.current == 0)
+        return {};
+    const auto number = [](uint64_t version) { return version == 0 ? Json() : Json(version); };
+    if (standing.is_lost)
+        warnings.push_back(
+            "Redis has lost the fleet's policy; what is in force stays; to give it "
+            "back: sluicectl policy push FILE");
+    if (standing.refused != 0)
+        warnings.push_back("version " + std::to_string(standing.refused) +
+                           " of the fleet's policy is not in force here: " + standing.refusal);
+    return {{"version", here ? Json(here->version) : Json()},
+            {"canary", here && here->is_canary},
+            {"current", number(standing.current)},
+            {"refused", number(standing.refused)},
+            {"refusal", standing.refused == 0 ? Json() : Json(standing.refusal)},
+            {"lost", standing.is_lost}};
+}
+
+// Other numbers for a time.
+Json overrides_json(const Session& session) {
+    Json list = Json::array();
+    if (!session.overrides.list)
+        return list;
+    const uint64_t now_ms = wall_clock_ns() / 1'000'000;
+    for (const PolicyOverride& entry : session.overrides.list()) {
+        Json values = Json::object();
+        for (const auto& [key, value] : entry.change.values)
+            values[key] = value;
+        list.push_back(
+            {{"service", entry.change.service},
+             {"values", values},
+             {"left_s",
+              entry.until_ms > now_ms ? static_cast<double>(entry.until_ms - now_ms) / 1000 : 0.0},
+             {"origin", entry.by_fleet ? "fleet" : "operator"},
+             {"actor", entry.actor},
+             {"reason", entry.reason.empty() ? Json() : Json(entry.reason)}});
     }
-    return Json({{"version", policy->version},
-                 {"source", policy->source},
-                 {"applied_at", format_time(policy->applied_s)}});
+    return list;
+}
+
+Result<Json> policy_json(const Tables& tables, const Session& session,
+                         std::vector<std::string>& warnings) {
+    const auto standing = session.fleet_policy ? session.fleet_policy() : PolicyStanding();
+    const auto policy = current_policy(tables);
+    if (!policy && policy.error().code != ErrorCode::not_found)
+        return policy.error();
+    const auto here = policy ? parse_fleet_source(policy->source) : std::nullopt;
+    return Json({{"version", policy ? policy->version : 0},
+                 {"source", policy ? Json(policy->source) : Json()},
+                 {"applied_at", policy ? Json(format_time(policy->applied_s)) : Json()},
+                 {"fleet", fleet_version_json(here, standing, warnings)},
+                 {"overrides", overrides_json(session)}});
 }
 
 bool is_mode_switch(const SwitchEntry& entry) {
@@ -122,10 +169,10 @@ Result<Answer> run(const Session& session) {
     const auto all = attachments(tables);
     if (!all)
         return all.error();
-    const auto policy = policy_json(tables);
+    Answer answer;
+    const auto policy = policy_json(tables, session, answer.warnings);
     if (!policy)
         return policy.error();
-    Answer answer;
     const Enforcement enforcement = enforcement_of(*mode, *all);
     const auto counts = SourceRules(tables).counts();
     if (!counts)
@@ -204,6 +251,15 @@ void show(const Json& data, Screen& screen) {
                                     : "version " + policy["version"].dump() + ", " +
                                           policy["source"].get<std::string>() + ", applied " +
                                           policy["applied_at"].get<std::string>()});
+    for (const Json& entry : policy["overrides"]) {
+        std::string text = entry["service"].get<std::string>();
+        for (const auto& [key, value] : entry["values"].items())
+            text += ' ' + key + '=' + value.get<std::string>();
+        text += ", ends " + format_expiry(entry["left_s"]);
+        if (entry["origin"] == "fleet")
+            text += ", by the fleet";
+        fields.push_back({"override", {text, Style::careful}});
+    }
     for (const Json& entry : data["overrides"])
         fields.push_back({"override", {switch_text(entry), Style::careful}});
     for (const Json& entry : data["pending_confirm"])

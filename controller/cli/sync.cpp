@@ -1,11 +1,18 @@
 // sluicectl sync: this host and the fleet's Redis compared now, with a daemon or without one.
 #include <algorithm>
 
+#include "base/file.h"
 #include "cli/command_line.h"
 #include "cli/fleet_json.h"
 #include "cli/fleet_writer.h"
 #include "cli/format.h"
 #include "fleet/feed_sync.h"
+#include "fleet/fleet_policy.h"
+#include "fleet/host_identity.h"
+#include "fleet/policy_file.h"
+#include "fleet/policy_sync.h"
+#include "gate/policy_store.h"
+#include "operate/apply_policy.h"
 
 namespace sluice::cli {
 
@@ -55,6 +62,59 @@ Result<Answer> with_daemon(const Options& options, const Session& session) {
     return answer;
 }
 
+// What this host's own part of the configuration is, with no daemon that knows it.
+Result<ConfigFile> own_config(const Session& session, const Tables& tables) {
+    const std::string path = own_config_path(session.state_dir);
+    auto kept = load_config_file(path);
+    if (kept || kept.error().code != ErrorCode::not_found)
+        return kept;
+    auto current = current_policy(tables);
+    if (!current)
+        return current.error();
+    // The fleet's policy will take its place in the gate.
+    if (!parse_fleet_source(current->source))
+        if (const Status written = replace_file(path, current->text); !written)
+            return written.error();
+    return ConfigFile{std::move(current->policy), std::move(current->text),
+                      std::move(current->source)};
+}
+
+// The fleet's policy of now, put in force: once, as nobody is there to follow it.
+Status take_policy(const Session& session, Answer& answer) {
+    auto gate = session.open_to_write();
+    if (!gate)
+        return gate.error();
+    Tables& tables = gate->tables;
+    auto own = own_config(session, tables);
+    if (!own)
+        return own.error();
+    if (host_id(tables).empty())
+        draw_host_id(tables);
+    const RedisDrill no_drill;
+    PolicySync sync(session.state_dir, no_drill);
+    sync.follow({own->policy.redis, own->policy.fleet.name, host_id(tables), machine_name()});
+    if (const Status asked = sync.round(); !asked)
+        return asked;
+    const auto offer = sync.take_offer();
+    if (!offer)
+        return {};
+    auto shared = with_fleet_policy(*own, *offer);
+    const auto config = shared ? with_overrides(*std::move(shared), offer->overrides) : shared;
+    if (!config)
+        return config.error();
+    if (const auto current = current_policy(tables); !current || current->text != config->text) {
+        session.record({"sync", "policy", current ? current->source : "", config->source, ""},
+                       answer.warnings);
+        const auto version = apply_policy(tables, *config, {}, session.who);
+        if (!version)
+            return version.error();
+        session.made();
+    }
+    sync.answered({});
+    (void)sync.step();  // which keeps it on disk
+    return {};
+}
+
 Result<Answer> run(const Options& options, const Session& session) {
     if (session.feed)
         return with_daemon(options, session);
@@ -65,6 +125,8 @@ Result<Answer> run(const Options& options, const Session& session) {
         done = accept(session, sync.standing(), answer);
     if (done && options.accept_shrink)
         done = sync.round();
+    if (done)
+        done = take_policy(session, answer);
     if (!done)
         return done.error();
     answer.changed = true;

@@ -13,8 +13,9 @@ namespace sluice::cli {
 
 namespace {
 
-constexpr std::array<std::string_view, 7> kForOneself = {
-    "bans import", "policy check", "policy apply", "init", "events", "completion", "version"};
+constexpr std::array<std::string_view, 8> kForOneself = {
+    "bans import", "policy check", "policy apply", "policy push",
+    "init",        "events",       "completion",   "version"};
 
 // Lists may be long, and the daemon has others to serve: who can read the tables does.
 constexpr std::array<std::string_view, 2> kLists = {"bans", "allows"};

@@ -88,6 +88,15 @@ Result<cli::Answer> run(const CommandContext& context, const ControlRequest& req
     session->fleet_view = [&context] { return context.fleet->view(); };
     session->drill = &context.fleet->drill();
     session->feed = [&context] { return context.feed->standing(); };
+    session->fleet_policy = [&context] { return context.policy->standing(); };
+    session->overrides = {
+        .set =
+            [&context](const PolicyOverride& entry, std::chrono::nanoseconds lasts) {
+                return context.keeper->override_policy(entry, lasts);
+            },
+        .end = [&context](
+                   const std::string& service) { return context.keeper->end_override(service); },
+        .list = [&context] { return context.keeper->overrides(); }};
     session->compare_feed = [&context] { context.feed->compare_soon(); };
     session->prepare_attach = [&context](AttachOptions& attach) {
         context.keeper->prepare(attach);

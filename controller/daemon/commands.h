@@ -10,6 +10,7 @@
 #include "daemon/feed_thread.h"
 #include "daemon/fleet_thread.h"
 #include "daemon/keeper.h"
+#include "daemon/policy_thread.h"
 
 namespace sluice {
 
@@ -20,6 +21,7 @@ struct CommandContext {
     Keeper* keeper = nullptr;  // outlives the handler, as the next one
     const EventPump* events = nullptr;
     FleetThread* fleet = nullptr;
+    PolicyThread* policy = nullptr;
     FeedThread* feed = nullptr;
 };
 

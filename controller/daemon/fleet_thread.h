@@ -15,6 +15,10 @@ class FleetThread {
     [[nodiscard]] FleetStanding standing() const { return sync_.standing(); }
     // As that of BudgetSync.
     [[nodiscard]] std::optional<Result<FleetView>> view() { return sync_.view(); }
+    void report_refusal(uint64_t version, std::string why) {
+        sync_.report_refusal(version, std::move(why));
+    }
+    void report_cut(const std::optional<CutRate>& cut) { sync_.report_cut(cut); }
     [[nodiscard]] RedisDrill& drill() { return drill_; }
 
   private:

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "fleet/policy_file.h"
 #include "gate/policy_store.h"
 #include "gate/source_rules.h"
 #include "operate/apply_policy.h"
@@ -27,8 +28,12 @@ constexpr milliseconds kPatience{10'000};
 // The disk is written again after so many times what the last write took, however many bans there
 // are: a fifth of a core at most, and with a few thousand bans at every tick.
 constexpr int kSavePause = 4;
-// In the state's folder.
-constexpr std::string_view kLastConfig = "/policy.toml";
+
+uint64_t wall_clock_ms() {
+    return static_cast<uint64_t>(std::chrono::duration_cast<milliseconds>(
+                                     std::chrono::system_clock::now().time_since_epoch())
+                                     .count());
+}
 
 void log_error(const std::string& what, const Error& error) {
     log(LogLevel::error,
@@ -41,7 +46,7 @@ Result<FirstConfig> first_config(const KeeperOptions& options) {
     auto config = load_config_file(options.config);
     if (config)
         return FirstConfig{*std::move(config), std::nullopt};
-    auto last = load_config_file(options.state_dir + std::string(kLastConfig));
+    auto last = load_config_file(own_config_path(options.state_dir));
     if (!last)
         return config.error();
     last->source = options.config;
@@ -51,6 +56,7 @@ Result<FirstConfig> first_config(const KeeperOptions& options) {
 Result<Keeper> Keeper::start(const KeeperOptions& options, FirstConfig first) {
     Keeper keeper(options, std::move(first.config));
     keeper.patience_ = kPatience;
+    keeper.recall_fleet_version();
     if (const Status ready = keeper.adopt_or_make(); !ready)
         return ready.error();
     keeper.patience_ = {};
@@ -87,7 +93,7 @@ Status Keeper::adopt_or_make() {
 Result<Tables> Keeper::upgrade() {
     const auto upgraded =
         upgrade_gate({.pin_dir = options_.pin_dir,
-                      .config = &config_,
+                      .config = &wanted_,
                       .timeout = kPatience,
                       .who = self_,
                       .restore = [this](Tables& tables, bool listed) { restore(tables, listed); }});
@@ -160,9 +166,91 @@ Status Keeper::put_in_force(const ConfigFile& config) {
     const auto version = apply_policy(gate->tables, config, {}, self_);
     if (!version)
         return version.error();
-    log(LogLevel::info, options_.config + " is in force as version " + std::to_string(*version));
+    log(LogLevel::info, config.source + " is in force as version " + std::to_string(*version));
     return {};
 }
+
+// --- the fleet's policy --------------------------------------------------------------------------
+
+// What it had before: Redis may not answer, and hosts are to be alike.
+void Keeper::recall_fleet_version() {
+    overrides_ = kept_overrides_ = OverrideFile(options_.state_dir).load();
+    (void)drop_ended(overrides_, wall_clock_ms());
+    if (config_.policy.redis)
+        fleet_ = PolicyFile(options_.state_dir).load(config_.policy.fleet.name);
+    auto wanted = with_fleet(config_, fleet_, overrides_);
+    if (wanted) {
+        wanted_ = *std::move(wanted);
+        return;
+    }
+    log_error("the fleet's policy and the overrides of before are not in force", wanted.error());
+    fleet_.reset();
+    overrides_.clear();
+}
+
+Result<ConfigFile> Keeper::with_fleet(const ConfigFile& config,
+                                      const std::optional<FleetVersion>& fleet,
+                                      const std::vector<PolicyOverride>& over) const {
+    const Policy& own = config.policy;
+    if (!fleet || !own.redis || own.fleet.name != fleet->fleet)
+        return with_overrides(config, over);
+    auto shared = with_fleet_policy(config, *fleet);
+    return shared ? with_overrides(*std::move(shared), over) : shared;
+}
+
+Status Keeper::take_fleet_version(const FleetVersion& version) {
+    auto overrides = overrides_;
+    std::erase_if(overrides, [](const PolicyOverride& entry) { return entry.by_fleet; });
+    overrides.insert(overrides.end(), version.overrides.begin(), version.overrides.end());
+    (void)drop_ended(overrides, wall_clock_ms());
+    auto wanted = with_fleet(config_, version, overrides);
+    if (!wanted)
+        return wanted.error();
+    if (const Status put = put_in_force(*wanted); !put)
+        return put;
+    fleet_ = version;
+    overrides_ = std::move(overrides);
+    wanted_ = *std::move(wanted);
+    return {};
+}
+
+Status Keeper::take_overrides(std::vector<PolicyOverride> overrides) {
+    auto wanted = with_fleet(config_, fleet_, overrides);
+    if (!wanted)
+        return wanted.error();
+    if (const Status put = put_in_force(*wanted); !put)
+        return put;
+    overrides_ = std::move(overrides);
+    wanted_ = *std::move(wanted);
+    return {};
+}
+
+Status Keeper::override_policy(PolicyOverride entry, std::chrono::nanoseconds lasts) {
+    entry.until_ms = wall_clock_ms() +
+                     static_cast<uint64_t>(std::chrono::duration_cast<milliseconds>(lasts).count());
+    auto overrides = overrides_;
+    put_override(overrides, std::move(entry));
+    return take_overrides(std::move(overrides));
+}
+
+Status Keeper::end_override(const std::string& service) {
+    auto overrides = overrides_;
+    (void)drop_override(overrides, service, false);
+    return take_overrides(std::move(overrides));
+}
+
+void Keeper::end_overrides_in_time() {
+    auto overrides = overrides_;
+    if (!drop_ended(overrides, wall_clock_ms()))
+        return;
+    const size_t ended = overrides_.size() - overrides.size();
+    if (const Status done = take_overrides(std::move(overrides)); done)
+        log(LogLevel::info, "overrides that are over: " + std::to_string(ended));
+    else if (!done.error().busy)
+        log_error("an override is over, and still in force", done.error());
+}
+
+// --- the configuration ---------------------------------------------------------------------------
 
 Status Keeper::reload() {
     next_config_.reset();
@@ -174,10 +262,12 @@ Status Keeper::reload() {
 }
 
 Status Keeper::take_config(ConfigFile config) {
-    const Status status = put_in_force(config);
+    auto wanted = with_fleet(config, fleet_, overrides_);
+    const Status status = wanted ? put_in_force(*wanted) : wanted.error();
     standing_.config_error = status ? std::string() : status.error().message;
     if (status) {
         const auto before = std::exchange(config_, std::move(config)).policy.interfaces;
+        wanted_ = *std::move(wanted);
         update_wanted();
         for (const std::string& interface : before)
             if (standing_.attached.contains(interface) && !standing_.wanted.contains(interface))
@@ -279,7 +369,7 @@ Status Keeper::attach_missing() {
 
 void Keeper::prepare(AttachOptions& attach) {
     // The tables may have gone since they were looked at, and the file may be wrong by now.
-    attach.first_config = &config_;
+    attach.first_config = &wanted_;
     attach.before_attach = [this](Tables& tables) -> Status {
         restore(tables, false);
         return {};
@@ -341,6 +431,7 @@ void Keeper::sweep() {
 void Keeper::tick() {
     look_at_gate();
     take_next_config();
+    end_overrides_in_time();
     bring_back();
     mend();
     sweep();
@@ -356,7 +447,7 @@ bool Keeper::is_unsaved() const {
     // Somebody may have removed it.
     return tables_ && tables_->settings().restored != 0 &&
            (tables_->settings().changes != saved_changes_ || kept_config_ != config_.text ||
-            (last_save_.status && !state_.exists()));
+            kept_overrides_ != overrides_ || (last_save_.status && !state_.exists()));
 }
 
 // A million bans, or a slow disk, take longer than clients and events can wait. The thread reads
@@ -364,12 +455,16 @@ bool Keeper::is_unsaved() const {
 void Keeper::begin_save() {
     const auto save = [tables = std::shared_ptr<const Tables>(tables_), state = state_,
                        changes = tables_->settings().changes, config = config_.text,
-                       config_path = options_.state_dir + std::string(kLastConfig)] {
+                       overrides = overrides_, has_news = overrides_ != kept_overrides_,
+                       override_file = OverrideFile(options_.state_dir),
+                       config_path = own_config_path(options_.state_dir)] {
         const auto begun = steady_clock::now();
         Status status = state.save(*tables);
         if (status)
             status = replace_file(config_path, config);
-        return Save{std::move(status), changes, config, begun, steady_clock::now()};
+        if (status && has_news)
+            status = override_file.save(overrides);
+        return Save{std::move(status), changes, config, overrides, begun, steady_clock::now()};
     };
     // Where there can be no more threads, finish_save() does it.
     saving_ = std::async(std::launch::async | std::launch::deferred, save);
@@ -385,6 +480,7 @@ Status Keeper::finish_save() {
     if (saved) {
         saved_changes_ = last_save_.changes;
         kept_config_ = last_save_.config;
+        kept_overrides_ = last_save_.overrides;
     }
     return saved;
 }

@@ -12,6 +12,7 @@
 
 #include "base/result.h"
 #include "daemon/state_file.h"
+#include "fleet/fleet_policy.h"
 #include "gate/attachment.h"
 #include "gate/tables.h"
 #include "operate/attach_gate.h"
@@ -53,6 +54,14 @@ class Keeper {
     // Re-reads the configuration; on an error all stays as it was. Where another program is writing
     // the tables, that is the error, and it is tried again at each tick.
     Status reload();
+    // The fleet's policy in place of the configuration's own; the last good one stays where it
+    // can't be. Errors as those of reload().
+    Status take_fleet_version(const FleetVersion& version);
+    // Other numbers for a service, from now on for so long, or no more; errors as those of
+    // reload().
+    Status override_policy(PolicyOverride entry, std::chrono::nanoseconds lasts);
+    Status end_override(const std::string& service);
+    [[nodiscard]] const std::vector<PolicyOverride>& overrides() const { return overrides_; }
     // Once a second: attachments as wanted, what a killed writer left mended, state on disk.
     void tick();
     // Of a gate that an operator attaches: it begins with this configuration and what the disk
@@ -73,7 +82,7 @@ class Keeper {
     // Another number once it is another gate.
     [[nodiscard]] uint64_t gate_number() const { return gate_number_; }
     [[nodiscard]] const KeeperStanding& standing() const { return standing_; }
-    // The last one that was taken.
+    // The last file that was taken: this host's own, whatever the fleet's policy is.
     [[nodiscard]] const ConfigFile& config() const { return config_; }
 
   private:
@@ -81,11 +90,15 @@ class Keeper {
         Status status;
         uint64_t changes = 0;  // of the tables, when it began
         std::string config;
+        std::vector<PolicyOverride> overrides;
         std::chrono::steady_clock::time_point begun{}, ended{};
     };
 
     Keeper(KeeperOptions options, ConfigFile config)
-        : options_(std::move(options)), state_(options_.state_dir), config_(std::move(config)) {}
+        : options_(std::move(options)),
+          state_(options_.state_dir),
+          config_(std::move(config)),
+          wanted_(config_) {}
     Status adopt_or_make();
     Result<Tables> upgrade();
     void adopt(Tables tables);
@@ -95,6 +108,12 @@ class Keeper {
     void look_at_gate();
     Status take_config(ConfigFile config);
     void take_next_config();
+    void recall_fleet_version();
+    [[nodiscard]] Result<ConfigFile> with_fleet(const ConfigFile& config,
+                                                const std::optional<FleetVersion>& fleet,
+                                                const std::vector<PolicyOverride>& over) const;
+    Status take_overrides(std::vector<PolicyOverride> overrides);
+    void end_overrides_in_time();
     Status put_in_force(const ConfigFile& config);
     void bring_back();
     void restore(Tables& tables, bool switches_only);
@@ -112,9 +131,13 @@ class Keeper {
     KeeperOptions options_;
     StateFile state_;
     ConfigFile config_;
-    std::string kept_config_;                // its text, as it is on disk
-    std::optional<ConfigFile> next_config_;  // to be taken once nobody else writes
-    std::chrono::milliseconds patience_{};   // with other writers; none once clients wait
+    std::optional<FleetVersion> fleet_;           // that takes the place of a part of it
+    std::vector<PolicyOverride> overrides_;       // laid over both
+    std::vector<PolicyOverride> kept_overrides_;  // as they are on disk
+    ConfigFile wanted_;                           // what comes of it all: the gate is to have it
+    std::string kept_config_;                     // its text, as it is on disk
+    std::optional<ConfigFile> next_config_;       // to be taken once nobody else writes
+    std::chrono::milliseconds patience_{};        // with other writers; none once clients wait
     std::set<std::string> left_alone_;
     std::shared_ptr<Tables> tables_;
     std::optional<uint64_t> pin_;  // gate_pin() of these tables

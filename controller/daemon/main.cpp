@@ -17,13 +17,16 @@
 #include "base/unique_fd.h"
 #include "control/server.h"
 #include "daemon/commands.h"
+#include "daemon/cut_meter.h"
 #include "daemon/events.h"
 #include "daemon/feed_thread.h"
 #include "daemon/fleet_metrics.h"
 #include "daemon/fleet_thread.h"
 #include "daemon/instance_lock.h"
 #include "daemon/keeper.h"
+#include "daemon/policy_thread.h"
 #include "daemon/surroundings.h"
+#include "fleet/host_identity.h"
 #include "net/interface.h"
 #include "observe/metrics.h"
 #include "operate/config_file.h"
@@ -123,6 +126,9 @@ class Daemon {
     Status open_doors();
     void take_signals();
     void reload();
+    void follow_policy();
+    void take_policy();
+    void report_policy();
     void warn_of_next_start() const;
 
     InstanceLock lock_;
@@ -131,10 +137,12 @@ class Daemon {
     UniqueFd timer_;
     Policy first_;  // as this daemon was started
     std::unique_ptr<FleetThread> fleet_;
+    std::unique_ptr<PolicyThread> policy_;
     std::optional<ControlServer> server_;
     std::unique_ptr<Metrics> metrics_;
     std::unique_ptr<EventPump> events_;
     std::unique_ptr<FeedThread> feed_;
+    CutMeter cut_meter_;
     steady_clock::time_point started_ = steady_clock::now();
     bool stopping_ = false;
 };
@@ -178,6 +186,8 @@ Status Daemon::open_doors() {
                                           });
     fleet_ = std::make_unique<FleetThread>(FLAGS_pin_dir);
     feed_ = std::make_unique<FeedThread>(FLAGS_pin_dir, FLAGS_state_dir);
+    policy_ = std::make_unique<PolicyThread>(FLAGS_state_dir, fleet_->drill());
+    follow_policy();
     auto server = ControlServer::listen({.path = FLAGS_socket, .group = around.control_group},
                                         command_handler({.pin_dir = FLAGS_pin_dir,
                                                          .state_dir = FLAGS_state_dir,
@@ -185,6 +195,7 @@ Status Daemon::open_doors() {
                                                          .keeper = &keeper_,
                                                          .events = events_.get(),
                                                          .fleet = fleet_.get(),
+                                                         .policy = policy_.get(),
                                                          .feed = feed_.get()}));
     if (!server)
         return server.error();
@@ -210,6 +221,39 @@ void Daemon::reload() {
     }
     warn_of_next_start();
     (void)::sd_notify(0, "READY=1");
+}
+
+// Whom to ask, and as whom; the identity is drawn by the thread that leases budgets.
+void Daemon::follow_policy() {
+    const Tables* tables = keeper_.tables();
+    const std::string id = tables != nullptr ? host_id(*tables) : std::string();
+    const Policy& own = keeper_.config().policy;
+    if (!id.empty() || !own.redis)
+        policy_->follow({own.redis, own.fleet.name, id, machine_name()});
+}
+
+void Daemon::take_policy() {
+    const auto offer = policy_->take_offer();
+    if (!offer)
+        return;
+    const Status taken = keeper_.take_fleet_version(*offer);
+    if (taken)
+        cut_meter_.restart();
+    policy_->answered(taken);
+}
+
+// What the others hear of it. Reading all counters takes its time, so it is done while somebody may
+// compare.
+void Daemon::report_policy() {
+    const PolicyStanding standing = policy_->standing();
+    fleet_->report_refusal(standing.refused, standing.refusal);
+    const Tables* tables = keeper_.tables();
+    if (standing.canary == 0 || tables == nullptr) {
+        cut_meter_.restart();
+        fleet_->report_cut(std::nullopt);
+        return;
+    }
+    fleet_->report_cut(cut_meter_.measure(*tables, events_->heavy(), steady_clock::now()));
 }
 
 void Daemon::warn_of_next_start() const {
@@ -239,7 +283,8 @@ int Daemon::run() {
     (void)::sd_notify(0, "READY=1");
     std::vector<pollfd> polls;
     while (!stopping_) {
-        polls = {{signals_.get(), POLLIN, 0}, {timer_.get(), POLLIN, 0}};
+        polls = {
+            {signals_.get(), POLLIN, 0}, {timer_.get(), POLLIN, 0}, {policy_->offers(), POLLIN, 0}};
         const int events = events_->follow(keeper_.tables(), keeper_.gate_number());
         if (events >= 0)
             polls.push_back({events, POLLIN, 0});
@@ -254,11 +299,15 @@ int Daemon::run() {
             (void)!::read(timer_.get(), &ticks, sizeof(ticks));
             events_->flush();  // of the gate that a tick may find gone
             keeper_.tick();
+            follow_policy();
+            report_policy();
             if (server_->look_after_name())
                 log(LogLevel::warning, "somebody removed " + FLAGS_socket + "; it is there again");
             (void)::sd_notify(0, "WATCHDOG=1");
         }
-        if (own > 2 && (polls[2].revents & POLLIN) != 0)
+        if ((polls[2].revents & POLLIN) != 0)
+            take_policy();
+        if (own > 3 && (polls[3].revents & POLLIN) != 0)
             events_->take();
         for (size_t i = own; i < polls.size(); ++i)
             server_->handle(polls[i]);

@@ -1,18 +1,15 @@
 #include "fleet/budget_sync.h"
 
-#include <sys/random.h>
-#include <unistd.h>
-
-#include <array>
-#include <cstdio>
 #include <ctime>
 #include <utility>
 
+#include "fleet/fleet_policy.h"
+#include "fleet/host_identity.h"
 #include "fleet/lease_message.h"
+#include "fleet/policy_budgets.h"
 #include "gate/policy_store.h"
 #include "gate/service_ids.h"
 #include "gate/switches.h"
-#include "policy/compile_limit.h"
 #include "policy/rule_id.h"
 
 namespace sluice {
@@ -44,16 +41,8 @@ std::optional<Share> share_in_force(const Tables& tables, uint32_t service_id,
     return Share{from_gate(share->now), 0, share->until_ns, from_gate(share->after)};
 }
 
-double per_second(Rate rate) {
-    return static_cast<double>(rate.count) / std::chrono::duration<double>(rate.per).count();
-}
-
 SharedBudget shared_budget(const Service& service, Dimension dimension, const TokenBucket& bucket) {
-    return {.budget = {.name = budget_name(service.name, dimension),
-                       .per_second = per_second(bucket.rate),
-                       .burst = static_cast<double>(bucket.burst),
-                       .unit = static_cast<double>(least_burst(dimension))},
-            .on_loss = service.on_redis_loss};
+    return {.budget = fleet_budget(service, dimension, bucket), .on_loss = service.on_redis_loss};
 }
 
 int64_t clock_ns(clockid_t clock) {
@@ -64,18 +53,6 @@ int64_t clock_ns(clockid_t clock) {
 
 uint64_t first_seq() {
     return static_cast<uint64_t>(clock_ns(CLOCK_MONOTONIC)) / 1000;
-}
-
-std::string hex(const __u64 (&id)[2]) {
-    std::array<char, 33> text{};
-    (void)std::snprintf(text.data(), text.size(), "%016llx%016llx", id[0], id[1]);
-    return text.data();
-}
-
-std::string machine_name() {
-    std::array<char, 65> name{};
-    (void)::gethostname(name.data(), name.size() - 1);
-    return name.data();
 }
 
 }  // namespace
@@ -103,6 +80,8 @@ void BudgetSync::step() {
         observe(now_ns);
         ask(now_ns);
         put_in_force();
+    }
+    if (redis_) {
         beat(now_ns);
         look_at_fleet();
     }
@@ -124,16 +103,9 @@ bool BudgetSync::look_at_gate() {
         return false;
     tables_ = *std::move(tables);
     pin_ = pin;
-    if (tables_->settings().host_id[0] == 0)
-        draw_identity();
+    if (host_id(*tables_).empty())
+        draw_host_id(*tables_);
     return true;
-}
-
-void BudgetSync::draw_identity() {
-    auto& id = tables_->settings().host_id;
-    // Zero would mean that there is none.
-    while (::getrandom(id, sizeof(id), 0) != sizeof(id) || id[0] == 0) {
-    }
 }
 
 void BudgetSync::look_at_policy() {
@@ -146,6 +118,8 @@ void BudgetSync::look_at_policy() {
     if (!policy)
         return;  // one that is being changed is read the next time
     policy_version_ = policy->version;
+    from_fleet_ = parse_fleet_source(policy->source);
+    beat_due_ns_ = 0;  // so that others see soon who has which version
     policy_age_ = std::chrono::seconds(policy->applied_s);
     connect(policy->policy);
     share_budgets(policy->policy, pool, gate_now_ns(*tables_));
@@ -192,7 +166,10 @@ void BudgetSync::share_budgets(const Policy& policy, LeasePool pool, uint64_t no
             const SharedBudget budget = shared_budget(service, dimension, bucket);
             shards[number].budgets[budget.budget.name] = {service.name, service_id, dimension,
                                                           std::nullopt};
-            shards[number].to_set.push_back(budget.budget);
+            // Those of the fleet's policy are written by who changes it; a host knows only its own
+            // version, which may be a canary.
+            if (!from_fleet_)
+                shards[number].to_set.push_back(budget.budget);
             wanted[number].push_back(budget);
             if (is_live)
                 in_force.emplace(budget.budget.name, *left);
@@ -205,7 +182,7 @@ void BudgetSync::share_budgets(const Policy& policy, LeasePool pool, uint64_t no
             shard.holder = std::move(old->second.holder);
         else
             shard.holder = std::make_unique<LeaseHolder>(
-                hex(tables_->settings().host_id), first_seq(),
+                host_id(*tables_), first_seq(),
                 LeaseOptions{.pool = pool,
                              .max_hosts = std::max(fleet_.max_hosts, 1U),
                              .hold_for = fleet_.hold_for,
@@ -254,9 +231,10 @@ void BudgetSync::ask(uint64_t now_ns) {
         const LeaseKeys keys(fleet_.name, shard.number);
         const bool sets = !shard.to_set.empty();
         if (sets)
-            commands.push_back(budget_command(budget_script(), keys,
-                                              static_cast<uint64_t>(policy_age_.count()),
-                                              milliseconds(0), shard.to_set));
+            commands.push_back(
+                budget_command(budget_script(), keys,
+                               static_cast<uint64_t>(std::max(policy_age_, shard.later).count()),
+                               milliseconds(0), shard.to_set));
         asked.push_back({&shard, *request, commands.size(), sets});
         commands.push_back(lease_command(lease_script(), keys, *request));
     }
@@ -274,10 +252,21 @@ void BudgetSync::ask(uint64_t now_ns) {
             shard->holder->lost(now_ns);
             continue;
         }
-        if (sets && !(*replies)[at - 1].is_error())
-            shard->to_set.clear();
+        if (sets)
+            note_set(*shard, (*replies)[at - 1]);
         take(*shard, (*replies)[at], request, now_ns);
     }
+}
+
+void BudgetSync::note_set(Shard& shard, const redis::Reply& reply) {
+    const auto later = later_version(reply);
+    if (later && *later && shard.sets_unknown) {
+        // What is missing there takes nothing from a later version.
+        shard.later = milliseconds(static_cast<int64_t>(**later));
+        return;
+    }
+    if (!reply.is_error())
+        shard.to_set.clear();
 }
 
 void BudgetSync::take(Shard& shard, const redis::Reply& reply, const LeaseRequest& request,
@@ -292,12 +281,14 @@ void BudgetSync::take(Shard& shard, const redis::Reply& reply, const LeaseReques
         return;
     }
     const LeaseOutcome outcome = shard.holder->answered(*answer);
-    if (outcome == LeaseOutcome::unknown)
+    if (outcome == LeaseOutcome::unknown) {
         shard.to_set = shard.holder->unknown_budgets();
+        shard.sets_unknown = true;
+    }
     if (outcome == LeaseOutcome::duplicate) {
-        draw_identity();
+        draw_host_id(*tables_);
         for (Shard& other : shards_)
-            other.holder->rename(hex(tables_->settings().host_id), first_seq());
+            other.holder->rename(host_id(*tables_), first_seq());
     }
     const std::lock_guard guard(mutex_);
     standing_.duplicates += outcome == LeaseOutcome::duplicate ? 1 : 0;
@@ -328,13 +319,25 @@ void BudgetSync::beat(uint64_t now_ns) {
         return;
     beat_due_ns_ = now_ns + static_cast<uint64_t>(nanoseconds(kHeartbeatPeriod).count());
     const auto mode = mode_of(*tables_, WholeGate{});
-    const auto reply = redis_->run(
-        heartbeat_command(HostKeys(fleet_.name), {.id = hex(tables_->settings().host_id),
-                                                  .name = machine_name(),
-                                                  .version = SLUICE_VERSION,
-                                                  .mode = std::string(mode ? mode_name(*mode) : ""),
-                                                  .policy_version = policy_version_,
-                                                  .lag = redis_->health().round_trip}));
+    std::pair<uint64_t, std::string> refused;
+    std::optional<CutRate> cut;
+    {
+        const std::lock_guard guard(mutex_);
+        refused = refused_;
+        cut = cut_;
+    }
+    const auto reply = redis_->run(heartbeat_command(
+        HostKeys(fleet_.name), {.id = host_id(*tables_),
+                                .name = machine_name(),
+                                .version = SLUICE_VERSION,
+                                .mode = std::string(mode ? mode_name(*mode) : ""),
+                                .policy_version = policy_version_,
+                                .fleet_version = from_fleet_ ? from_fleet_->version : 0,
+                                .is_canary = from_fleet_ && from_fleet_->is_canary,
+                                .refused_version = refused.first,
+                                .refusal = refused.second,
+                                .cut = cut,
+                                .lag = redis_->health().round_trip}));
     const auto word = reply ? reply->as_text() : reply.error();
     const std::lock_guard guard(mutex_);
     if (!word)
@@ -357,6 +360,16 @@ void BudgetSync::look_at_fleet() {
     viewed_at_ = std::chrono::steady_clock::now();
 }
 
+void BudgetSync::report_refusal(uint64_t version, std::string why) {
+    const std::lock_guard guard(mutex_);
+    refused_ = {version, std::move(why)};
+}
+
+void BudgetSync::report_cut(const std::optional<CutRate>& cut) {
+    const std::lock_guard guard(mutex_);
+    cut_ = cut;
+}
+
 std::optional<Result<FleetView>> BudgetSync::view() {
     const std::lock_guard guard(mutex_);
     if (view_ && std::chrono::steady_clock::now() - viewed_at_ < kViewFresh)
@@ -375,7 +388,7 @@ void BudgetSync::publish(uint64_t now_ns) {
     now.is_shared = !shards_.empty();
     now.fleet = fleet_.name;
     if (tables_)
-        now.host = hex(tables_->settings().host_id);
+        now.host = host_id(*tables_);
     if (redis_)
         now.redis = redis_->health();
     for (const Shard& shard : shards_)

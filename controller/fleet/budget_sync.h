@@ -13,8 +13,10 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "fleet/fleet_policy.h"
 #include "fleet/fleet_view.h"
 #include "fleet/lease_holder.h"
 #include "fleet/redis_drill.h"
@@ -73,6 +75,9 @@ class BudgetSync {
     // The fleet as it was within the last second, or why it can't be seen. Nothing where that has
     // to be asked first: one of the next steps does, so ask again.
     [[nodiscard]] std::optional<Result<FleetView>> view();
+    // What the next heartbeats say: the fleet's policy that can't be put in force here; 0: none.
+    void report_refusal(uint64_t version, std::string why);
+    void report_cut(const std::optional<CutRate>& cut);
 
   private:
     struct Budget {
@@ -87,6 +92,8 @@ class BudgetSync {
         std::unique_ptr<LeaseHolder> holder;
         std::map<std::string, Budget> budgets;
         std::vector<FleetBudget> to_set;  // in Redis, because it is new there or here
+        bool sets_unknown = false;  // only what is missing there, whatever else has a later version
+        std::chrono::milliseconds later{};  // that version
     };
 
     bool look_at_gate();
@@ -96,12 +103,12 @@ class BudgetSync {
     void look_at_sleep();
     void observe(uint64_t now_ns);
     void ask(uint64_t now_ns);
+    void note_set(Shard& shard, const redis::Reply& reply);
     void take(Shard& shard, const redis::Reply& reply, const LeaseRequest& request,
               uint64_t now_ns);
     void put_in_force();
     void beat(uint64_t now_ns);
     void look_at_fleet();
-    void draw_identity();
     void publish(uint64_t now_ns);
 
     std::string pin_dir_;
@@ -112,6 +119,7 @@ class BudgetSync {
     LeasePool pool_ = LeasePool::enforce;
     std::optional<RedisSettings> settings_;
     FleetSettings fleet_;
+    std::optional<FleetSource> from_fleet_;   // where the policy is a version of the fleet's
     std::chrono::milliseconds policy_age_{};  // when it was put in force, ms since 1970
     std::optional<Redis> redis_;
     std::vector<Shard> shards_;
@@ -121,6 +129,8 @@ class BudgetSync {
 
     mutable std::mutex mutex_;
     FleetStanding standing_;
+    std::pair<uint64_t, std::string> refused_;
+    std::optional<CutRate> cut_;
     std::optional<Result<FleetView>> view_;
     std::chrono::steady_clock::time_point viewed_at_{};
 };

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -15,12 +16,25 @@ inline constexpr std::chrono::seconds kHeartbeatPeriod(2);
 // Who missed so many in a row is shown as away.
 inline constexpr std::chrono::seconds kAwayAfter = 5 * kHeartbeatPeriod;
 
+// What a host's limits hold back, lately; or would, where it observes.
+struct CutRate {
+    double packets = 0;   // a second, whatever became of them
+    double cut = 0;       // of them, held back by limits
+    double sources = 0;   // whose packets these were, as far as samples show
+    double heaviest = 0;  // 0 to 1: the part of them that the ten heaviest sources have
+};
+
 struct Heartbeat {
-    std::string id;       // 128 bits in hex
-    std::string name;     // what its machine is called; two may be called alike
-    std::string version;  // of Sluice
-    std::string mode;     // "observe", "enforce", "off"
-    uint64_t policy_version = 0;
+    std::string id;               // 128 bits in hex
+    std::string name;             // what its machine is called; two may be called alike
+    std::string version;          // of Sluice
+    std::string mode;             // "observe", "enforce", "off"
+    uint64_t policy_version = 0;  // counts the policies of its gate
+    uint64_t fleet_version = 0;   // of the fleet's policy, in force there; 0: its own file
+    bool is_canary = false;
+    uint64_t refused_version = 0;      // that it is to have and can't; 0: none
+    std::string refusal{};             // why
+    std::optional<CutRate> cut{};      // while there is a canary to be compared
     std::chrono::microseconds lag{0};  // what Redis takes to answer it
 };
 

@@ -25,19 +25,6 @@ std::string bucket_example(Dimension dimension) {
                                          : "\"20/s\" or { rate = \"20/s\", burst = 40 }";
 }
 
-// A rate that the gate can hold: one event must not take longer than its longest state.
-std::optional<Rate> read_rate(const Field& field, Dimension dimension) {
-    const auto rate = field.parsed(dimension == Dimension::bytes ? parse_byte_rate : parse_rate,
-                                   rate_example(dimension));
-    if (!rate)
-        return std::nullopt;
-    if (count_in(*rate, kLongestState) == 0) {
-        field.fail("is less than one in " + format_duration(kLongestState), "use a higher rate");
-        return std::nullopt;
-    }
-    return rate;
-}
-
 std::optional<uint64_t> read_burst(const Field& field, Dimension dimension, Rate rate) {
     const uint64_t most =
         std::min<uint64_t>(count_in(rate, kLongestState), std::numeric_limits<int64_t>::max());
@@ -118,6 +105,19 @@ bool compiles(const Field& field, const Result<T>& compiled) {
 }
 
 }  // namespace
+
+// One that the gate can hold: an event must not take longer than its longest state.
+std::optional<Rate> read_rate(const Field& field, Dimension dimension) {
+    const auto rate = field.parsed(dimension == Dimension::bytes ? parse_byte_rate : parse_rate,
+                                   rate_example(dimension));
+    if (!rate)
+        return std::nullopt;
+    if (count_in(*rate, kLongestState) == 0) {
+        field.fail("is less than one in " + format_duration(kLongestState), "use a higher rate");
+        return std::nullopt;
+    }
+    return rate;
+}
 
 std::optional<Limit> read_limit(const Field& field, Rule rule, ScaleRange scales) {
     if (rule == Rule{Scope::per_source, Dimension::connections} && field.is_table()) {

@@ -17,6 +17,9 @@ inline constexpr std::chrono::nanoseconds kLongestState{SLUICE_MAX_SPAN_NS};
 // connections of a source only.
 std::optional<Limit> read_limit(const Field& field, Rule rule, ScaleRange scales);
 
+// A rate alone, such as what a back end can take.
+std::optional<Rate> read_rate(const Field& field, Dimension dimension);
+
 // A token bucket for a whole service.
 std::optional<TokenBucket> read_budget_limit(const Field& field, Dimension dimension);
 

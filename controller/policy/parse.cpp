@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "policy/capacity.h"
 #include "policy/config_reader.h"
 #include "policy/config_tree.h"
 #include "policy/fleet_reader.h"
@@ -274,6 +275,30 @@ void read_metrics(const Field& field, Surroundings& around) {
     table->finish();
 }
 
+Result<ConfigTable> read_config(const std::string& path) {
+    const auto text = read_config_text(path);
+    if (!text)
+        return text.error();
+    return read_toml(*text, path);
+}
+
+}  // namespace
+
+Result<std::string> read_config_text(const std::string& path) {
+    return read_input_file(path,
+                           {.most_bytes = kLongestConfig,
+                            .mend = kShorten,
+                            .where_from = "to write one to start from: sluicectl init -o FILE"});
+}
+
+Status check_config_size(std::string_view text) {
+    if (text.size() <= kLongestConfig)
+        return {};
+    return failed("the policy's text has " + std::to_string(text.size()) +
+                      " bytes; the gate keeps " + std::to_string(kLongestConfig),
+                  std::string(kShorten));
+}
+
 Result<Policy> read_policy(const ConfigTable& config, std::string_view file_name) {
     Problems problems;
     TableReader root(config, Location{std::string(file_name), 1, 1}, "", problems);
@@ -317,31 +342,9 @@ Result<Policy> read_policy(const ConfigTable& config, std::string_view file_name
         read_metrics(*metrics, policy.surroundings);
     if (problems.first())
         return *problems.first();
+    for (std::string& above : above_capacity(policy))
+        policy.warnings.push_back(std::move(above));
     return policy;
-}
-
-Result<ConfigTable> read_config(const std::string& path) {
-    const auto text = read_config_text(path);
-    if (!text)
-        return text.error();
-    return read_toml(*text, path);
-}
-
-}  // namespace
-
-Result<std::string> read_config_text(const std::string& path) {
-    return read_input_file(path,
-                           {.most_bytes = kLongestConfig,
-                            .mend = kShorten,
-                            .where_from = "to write one to start from: sluicectl init -o FILE"});
-}
-
-Status check_config_size(std::string_view text) {
-    if (text.size() <= kLongestConfig)
-        return {};
-    return failed("the policy's text has " + std::to_string(text.size()) +
-                      " bytes; the gate keeps " + std::to_string(kLongestConfig),
-                  std::string(kShorten));
 }
 
 Result<Policy> parse_policy(std::string_view toml_text, std::string_view file_name) {
@@ -351,10 +354,10 @@ Result<Policy> parse_policy(std::string_view toml_text, std::string_view file_na
     return read_policy(*config, file_name);
 }
 
-Result<Policy> load_policy(const std::string& path) {
+Result<ConfigTable> load_config(const std::string& path) {
     auto config = read_config(path);
     if (!config)
-        return config.error();
+        return config;
     const auto more = drop_ins(path);
     if (!more)
         return more.error();
@@ -369,6 +372,13 @@ Result<Policy> load_policy(const std::string& path) {
         if (auto status = merge(*config, *std::move(added)); !status)
             return status.error();
     }
+    return config;
+}
+
+Result<Policy> load_policy(const std::string& path) {
+    const auto config = load_config(path);
+    if (!config)
+        return config.error();
     return read_policy(*config, path);
 }
 

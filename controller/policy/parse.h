@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "policy/config_tree.h"
 #include "policy/policy.h"
 
 namespace sluice {
@@ -15,8 +16,13 @@ namespace sluice {
 // One file's text; `file_name` stands in errors.
 Result<Policy> parse_policy(std::string_view toml_text, std::string_view file_name);
 
-// The file at `path`, merged with conf.d/*.toml beside it in the order of their names.
+// The file at `path`, merged with conf.d/*.toml beside it in the order of their names: read, and
+// whether it makes sense is still to be seen; and validated.
+Result<ConfigTable> load_config(const std::string& path);
 Result<Policy> load_policy(const std::string& path);
+
+// A configuration that was read; `file_name` stands in errors about what is missing.
+Result<Policy> read_policy(const ConfigTable& config, std::string_view file_name);
 
 // What a gate keeps of a policy's text; a file with more could never be put in force.
 inline constexpr size_t kLongestConfig = sizeof(sluice_policy_text::text);

@@ -91,7 +91,8 @@ struct Service {
     unsigned prefix_ipv4 = 24;  // length of the wider neighbourhood
     unsigned prefix_ipv6 = 48;
     Budgets budget;
-    bool shared = false;  // the budget is the fleet's, not this host's
+    std::map<Dimension, Rate> capacity;  // what the service behind can take
+    bool shared = false;                 // the budget is the fleet's, not this host's
     OnRedisLoss on_redis_loss = OnRedisLoss::hold;
     std::optional<Jail> jail;  // absent: police
     bool reply_exempt = true;  // replies to this host's own connections are not throttled

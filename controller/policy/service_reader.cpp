@@ -140,6 +140,17 @@ void read_sharing(TableReader& table, const Policy& policy, Service& service) {
             "add [fleet] max_hosts = 16, or use on_redis_loss = \"open\"");
 }
 
+void read_capacity(const Field& field, Service& service) {
+    auto table = field.table("{ data = \"80000/s\" }");
+    if (!table)
+        return;
+    for (const Dimension dimension : kDimensions)
+        if (const auto most = table->take(dimension_name(dimension)))
+            if (const auto rate = read_rate(*most, dimension))
+                service.capacity.emplace(dimension, *rate);
+    table->finish();
+}
+
 void read_budget(const Field& field, const Policy& policy, Service& service) {
     auto table = field.table("[service.budget]");
     if (!table)
@@ -153,7 +164,8 @@ void read_budget(const Field& field, const Policy& policy, Service& service) {
     }
     read_sharing(*table, policy, service);
     read_unavailable_switch(*table, "fair");
-    table->refuse_unavailable("capacity");
+    if (const auto capacity = table->take("capacity"))
+        read_capacity(*capacity, service);
     table->finish();
 }
 

@@ -67,4 +67,5 @@ def main():
     }))
 
 
-main()
+if __name__ == "__main__":
+    main()

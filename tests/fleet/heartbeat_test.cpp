@@ -30,6 +30,11 @@ class Heartbeats : public lab::RedisTest {
                 .version = "1.2.3",
                 .mode = "enforce",
                 .policy_version = 7,
+                .fleet_version = 3,
+                .is_canary = true,
+                .refused_version = 4,
+                .refusal = "fleet shop, version 4:2:1: no",
+                .cut = CutRate{.packets = 1234.5, .cut = 6.25, .sources = 40, .heaviest = 0.125},
                 .lag = 240us};
     }
     std::string beat(const Heartbeat& heartbeat) {
@@ -55,6 +60,15 @@ TEST_F(Heartbeats, AreSeenByEverybody) {
     EXPECT_EQ(last.version, "1.2.3");
     EXPECT_EQ(last.mode, "enforce");
     EXPECT_EQ(last.policy_version, 7U);
+    EXPECT_EQ(last.fleet_version, 3U);
+    EXPECT_TRUE(last.is_canary);
+    EXPECT_EQ(last.refused_version, 4U);
+    EXPECT_EQ(last.refusal, "fleet shop, version 4:2:1: no");
+    ASSERT_TRUE(last.cut);
+    EXPECT_EQ(last.cut->packets, 1234.5);
+    EXPECT_EQ(last.cut->cut, 6.25);
+    EXPECT_EQ(last.cut->sources, 40);
+    EXPECT_EQ(last.cut->heaviest, 0.125);
     EXPECT_EQ(last.lag, 240us);
     EXPECT_LT(seen.hosts[0].age, 10s);
 }
@@ -88,7 +102,7 @@ TEST_F(Heartbeats, WhatIsNoneIsRefused) {
     heartbeat.id = "short";
     EXPECT_THAT(beat(heartbeat), HasSubstr("ERR heartbeat"));
     heartbeat = of('a');
-    heartbeat.version = std::string(600, 'x');
+    heartbeat.version = std::string(1100, 'x');
     EXPECT_THAT(beat(heartbeat), HasSubstr("ERR heartbeat"));
     heartbeat = of('a');
     heartbeat.name = "a\nmode=off" + std::string(600, 'x');

@@ -7,7 +7,7 @@
 local KEPT = 3600 * 1000 -- ms: one that is silent for longer is forgotten
 local MOST_FORGOTTEN = 16 -- in one call
 local MOST_HOSTS = 10000 -- twice the largest fleet that is measured
-local MOST_BYTES = 512
+local MOST_BYTES = 1024
 
 local seen, words = KEYS[1], KEYS[2]
 local host, said = ARGV[1], ARGV[2]

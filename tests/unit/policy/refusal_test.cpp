@@ -341,12 +341,12 @@ INSTANTIATE_TEST_SUITE_P(
         in_service("[service.budget]\non_redis_loss = 'hold'",
                    "5:17: service \"login\": budget.on_redis_loss: is for a budget that the fleet "
                    "shares; remove it, or share the budget"),
-        in_service("[service.budget]\ncapacity = { data = '1/s' }",
-                   "5:1: service \"login\": budget.capacity: not available in this version; "
-                   "remove it"),
+        in_service("[service.budget]\ncapacity = { dat = '1/s' }",
+                   "5:14: service \"login\": budget.capacity.dat: unknown key; did you mean "
+                   "\"data\"?"),
         in_service("[service.budget]\nfairness = true",
                    "5:1: service \"login\": budget.fairness: unknown key; known here: "
-                   "connections, data, packets, bytes, shared, on_redis_loss, fair")));
+                   "connections, data, packets, bytes, shared, on_redis_loss, fair, capacity")));
 
 // The budget of a service in a fleet; the line is the sixth.
 Wrong in_fleet(const std::string& line, const std::string& message) {

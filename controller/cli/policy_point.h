@@ -1,0 +1,24 @@
+// sluicectl policy promote, rollback: which version the fleet is to have, in one command.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "cli/answer.h"
+#include "cli/screen.h"
+#include "cli/session.h"
+
+namespace sluice::cli {
+
+struct PromoteOptions {
+    std::optional<std::string> version;  // nothing: the canary
+    bool force = false;
+};
+// A canary that holds back more than the others do, from many sources a little each, is refused
+// unless somebody insists.
+Result<Answer> promote_policy(const PromoteOptions& options, const Session& session);
+// The version; nothing: ends the canary, or goes to what was current before.
+Result<Answer> rollback_policy(const std::optional<std::string>& version, const Session& session);
+void show_point(const Json& data, Screen& screen);
+
+}  // namespace sluice::cli

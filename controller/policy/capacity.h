@@ -1,0 +1,15 @@
+// What the back end of a service can take, against what it is to get.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "policy/policy.h"
+
+namespace sluice {
+
+// Of each budget above its service's capacity, in words:
+// "login.budget.data = 100k/s is above its capacity of 80k/s".
+std::vector<std::string> above_capacity(const Policy& policy);
+
+}  // namespace sluice
