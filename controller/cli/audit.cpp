@@ -12,13 +12,18 @@ Result<Answer> run(const std::string& since, const Session& session) {
     const auto span = parse_time(since);
     if (!span)
         return span.error().with_context("--since");
-    const auto lines = AuditLog(session.state_dir).read(*span);
-    if (!lines)
-        return lines.error();
+    const AuditLog log(session.state_dir);
+    const auto view = log.read(*span);
+    if (!view)
+        return view.error();
     Json entries = Json::array();
-    for (const std::string& line : *lines)
+    for (const std::string& line : view->lines)
         entries.push_back(Json::parse(line, nullptr, false));
     Answer answer;
+    if (view->left_out)
+        answer.warnings.push_back("older changes are left out: only the last " +
+                                  std::to_string(AuditLog::kMostRead >> 20) + " MiB of " +
+                                  log.path() + " were looked at");
     answer.data = {{"entries", entries}};
     return answer;
 }

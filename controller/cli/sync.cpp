@@ -119,7 +119,8 @@ Result<Answer> run(const Options& options, const Session& session) {
     if (session.feed)
         return with_daemon(options, session);
     Answer answer;
-    FeedSync sync(session.pin_dir, session.state_dir);
+    const RedisDrill no_drill;
+    FeedSync sync(session.pin_dir, session.state_dir, no_drill);
     Status done = sync.round();
     if (done && options.accept_shrink)
         done = accept(session, sync.standing(), answer);

@@ -27,8 +27,7 @@ class Changes {
             log(LogLevel::error,
                 "Redis has lost " + std::to_string(standing.lost) +
                     " bans, allows or switches of the fleet that nobody took back. They hold. If "
-                    "it "
-                    "is right that they have gone: sluicectl sync --accept-shrink");
+                    "it is right that they have gone: sluicectl sync --accept-shrink");
         if (standing.refused > refused_)
             log(LogLevel::warning, "a ban of the fleet is not for this host: " + standing.refusal);
         error_ = standing.error;
@@ -44,8 +43,9 @@ class Changes {
 
 }  // namespace
 
-FeedThread::FeedThread(const std::string& pin_dir, const std::string& state_dir)
-    : sync_(pin_dir, state_dir), thread_([this](const std::stop_token& stop) {
+FeedThread::FeedThread(const std::string& pin_dir, const std::string& state_dir,
+                       const RedisDrill& drill)
+    : sync_(pin_dir, state_dir, drill), thread_([this](const std::stop_token& stop) {
           std::mutex mutex;
           std::condition_variable_any wake;
           Changes changes;

@@ -12,7 +12,7 @@ namespace sluice {
 
 class FeedThread {
   public:
-    FeedThread(const std::string& pin_dir, const std::string& state_dir);
+    FeedThread(const std::string& pin_dir, const std::string& state_dir, const RedisDrill& drill);
 
     [[nodiscard]] FeedStanding standing() const { return sync_.standing(); }
     // Compares with Redis at the next step, whatever is due.

@@ -185,7 +185,7 @@ Status Daemon::open_doors() {
                                                   server_->publish(line);
                                           });
     fleet_ = std::make_unique<FleetThread>(FLAGS_pin_dir);
-    feed_ = std::make_unique<FeedThread>(FLAGS_pin_dir, FLAGS_state_dir);
+    feed_ = std::make_unique<FeedThread>(FLAGS_pin_dir, FLAGS_state_dir, fleet_->drill());
     policy_ = std::make_unique<PolicyThread>(FLAGS_state_dir, fleet_->drill());
     follow_policy();
     auto server = ControlServer::listen({.path = FLAGS_socket, .group = around.control_group},

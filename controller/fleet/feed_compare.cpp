@@ -205,11 +205,12 @@ void FeedSync::take_switches(const redis::Reply& reply, bool is_known) {
         const auto target = (*fields)[i].as_text(), value = (*fields)[i + 1].as_text();
         const auto word =
             target && value ? parse_feed_switch(*value) : Result<FeedSwitch>(failed("no text"));
-        if (word)
+        if (word && !word->is_over(now_ms()))
             switches[std::string(*target)] = {*word, false};
     }
     for (const auto& [target, held] : book_.switches)
-        if (!switches.contains(target) && (!is_known || (held.lost && !is_accepted_)))
+        if (!switches.contains(target) && !held.word.is_over(now_ms()) &&
+            (!is_known || (held.lost && !is_accepted_)))
             switches[target] = {held.word, true};
     book_.switches = std::move(switches);
 }

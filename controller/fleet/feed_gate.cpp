@@ -49,9 +49,9 @@ WantedSwitches wanted_switches(const Tables& tables, const FeedBook& book, uint6
     for (const SwitchEntry& entry : list_overrides(tables))
         wanted[entry.id] = std::nullopt;
     for (const auto& [target, held] : book.switches) {
-        const uint64_t end = held.word.expires_ms;
-        if (end != 0 && end <= now_ms)
+        if (held.word.is_over(now_ms))
             continue;
+        const uint64_t end = held.word.expires_ms;
         wanted[target] = FleetMode{held.word.mode,
                                    end == 0 ? std::nullopt : std::optional(time_left(end, now_ms))};
     }

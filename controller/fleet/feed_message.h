@@ -63,6 +63,10 @@ struct FeedSwitch {
     uint64_t rev = 0;
     std::string actor{};
     std::string reason{};
+
+    [[nodiscard]] bool is_over(uint64_t now_ms) const {
+        return expires_ms != 0 && expires_ms <= now_ms;
+    }
 };
 Result<FeedSwitch> parse_feed_switch(std::string_view value);
 

@@ -31,8 +31,9 @@ uint64_t wall_ms() {
 
 }  // namespace
 
-FeedSync::FeedSync(std::string pin_dir, const std::string& state_dir)
+FeedSync::FeedSync(std::string pin_dir, const std::string& state_dir, const RedisDrill& drill)
     : pin_dir_(std::move(pin_dir)),
+      drill_(drill),
       file_(state_dir),
       redis_ms_(wall_ms()),
       random_(static_cast<uint32_t>(redis::random_seed())) {}
@@ -140,6 +141,8 @@ milliseconds FeedSync::jittered(milliseconds time) {
 // --- Redis ---------------------------------------------------------------------------------------
 
 Result<std::vector<redis::Reply>> FeedSync::ask(const std::vector<redis::Command>& commands) {
+    if (const Status may_ask = drill_.check(); !may_ask)
+        return may_ask.error();
     auto replies = redis_->run(commands);
     if (!replies)
         return replies;

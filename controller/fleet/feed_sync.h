@@ -17,6 +17,7 @@
 #include "fleet/feed_book.h"
 #include "fleet/feed_file.h"
 #include "fleet/feed_gate.h"
+#include "fleet/redis_drill.h"
 #include "gate/tables.h"
 #include "redis/redis.h"
 
@@ -45,7 +46,8 @@ struct FeedStanding {
 
 class FeedSync {
   public:
-    FeedSync(std::string pin_dir, const std::string& state_dir);
+    // While `drill` is on, Redis is not asked.
+    FeedSync(std::string pin_dir, const std::string& state_dir, const RedisDrill& drill);
 
     // Does what is due. To be called every 50 ms or so.
     void step();
@@ -99,6 +101,7 @@ class FeedSync {
     void publish();
 
     std::string pin_dir_;
+    const RedisDrill& drill_;
     FeedFile file_;
     std::optional<Tables> tables_;
     std::optional<uint64_t> pin_;  // of these tables

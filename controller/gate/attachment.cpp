@@ -14,6 +14,7 @@
 #include "gate/make_anew.h"
 #include "gate/program.h"
 #include "gate/xdp_link.h"
+#include "net/host.h"
 #include "net/interface.h"
 
 namespace sluice {
@@ -28,11 +29,6 @@ constexpr uint32_t kFrameOverhead = 18;
 constexpr unsigned kFirstPriority = 40;
 unsigned priority_of(uint32_t generation) {
     return kFirstPriority + generation % 2;
-}
-
-uint64_t own_netns() {
-    struct stat info {};
-    return ::stat("/proc/self/ns/net", &info) == 0 ? info.st_ino : 0;
 }
 
 std::string link_path(const Tables& tables, uint32_t slot) {

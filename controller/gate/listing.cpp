@@ -14,6 +14,7 @@ namespace sluice {
 namespace {
 
 constexpr std::string_view kFleetMark = "fleet/";
+static_assert(kFleetMark.size() + SLUICE_NAME_BYTES <= SLUICE_LIST_NAME_BYTES);
 
 constexpr std::array kKinds = {RuleKind::ban, RuleKind::allow, RuleKind::protect,
                                RuleKind::classify};
@@ -134,10 +135,11 @@ Status Listing::make_list(uint16_t list, std::string_view name) {
 }
 
 Result<uint16_t> Listing::find_or_make_list(std::string_view name) {
-    if (name.empty() || name.size() >= SLUICE_LIST_NAME_BYTES ||
-        name.find('\0') != std::string_view::npos)
+    const std::string_view source = source_of(name);
+    if (source.empty() || source.size() >= SLUICE_NAME_BYTES ||
+        source.find('\0') != std::string_view::npos)
         return make_error(ErrorCode::usage, in_quotes(name) + " cannot be the name of a list",
-                          "use 1 to " + std::to_string(SLUICE_LIST_NAME_BYTES - 1) + " characters");
+                          "use 1 to " + std::to_string(SLUICE_NAME_BYTES - 1) + " characters");
     if (const auto found = find_list(name))
         return *found;
     auto free = std::find(names_.begin(), names_.end(), std::string{});

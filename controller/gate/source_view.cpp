@@ -23,6 +23,37 @@ size_t count_distinct(std::vector<RuleKey>& keys) {
     return static_cast<size_t>(std::unique(keys.begin(), keys.end()) - keys.begin());
 }
 
+// The prefixes that lists want something for. A million of one list need no comparing.
+class WantedPrefixes {
+  public:
+    void add(const Member& member) {
+        if (keys_.empty())
+            list_ = member.key.list;
+        are_of_one_list_ = are_of_one_list_ && member.key.list == list_;
+        keys_.push_back(member.rule_key());
+    }
+    [[nodiscard]] size_t count() { return are_of_one_list_ ? keys_.size() : count_distinct(keys_); }
+
+  private:
+    std::vector<RuleKey> keys_;
+    uint16_t list_ = 0;
+    bool are_of_one_list_ = true;
+};
+
+size_t order_of(RuleKind kind) {
+    switch (kind) {
+        case RuleKind::ban:
+            return 0;
+        case RuleKind::allow:
+            return 1;
+        case RuleKind::protect:
+            return 2;
+        case RuleKind::classify:
+            break;
+    }
+    return 3;
+}
+
 // The packet path's own order of precedence, from the flags of all rules together.
 SourceStanding standing_of(uint32_t flags) {
     if ((flags & SLUICE_RULE_ALLOW) != 0)
@@ -249,47 +280,47 @@ Result<SourceLookup> SourceRules::lookup(const IpAddress& address) {
 
 Result<RuleCounts> SourceRules::counts() const {
     const uint64_t now = gate_now_ns(*tables_);
-    const auto members = listing_.all();
+    std::array<WantedPrefixes, 4> wanted;
+    size_t listed = 0;
+    const auto members = listing_.for_each([&](const Member& member) {
+        ++listed;
+        if (member.live(now))
+            wanted[order_of(member.kind())].add(member);
+    });
     if (!members)
         return members.error();
-    std::array<std::vector<RuleKey>, 4> wanted;  // by kind
-    const auto of_kind = [&](RuleKind kind) -> std::vector<RuleKey>& {
-        switch (kind) {
-            case RuleKind::ban:
-                return wanted[0];
-            case RuleKind::allow:
-                return wanted[1];
-            case RuleKind::protect:
-                return wanted[2];
-            case RuleKind::classify:
-                break;
-        }
-        return wanted[3];
-    };
-    for (const auto& member : *members)
-        if (member.live(now))
-            of_kind(member.kind()).push_back(member.rule_key());
     const auto overruling = Overruling::read(rules_.rules(), now);
     if (!overruling)
         return overruling.error();
-    std::vector<RuleKey> enforced, beaten, unbeaten_by_force;
-    const auto read = rules_.for_each([&](const RuleKey& key, uint64_t value) {
+    RuleCounts counts;
+    std::vector<RuleKey> others, beaten, unbeaten_by_force;
+    // Plain bans of single addresses: many, each there once.
+    const auto plain = rules_.bans4().for_each([&](uint32_t address, uint64_t until) {
+        if (!is_live(until, now))
+            return;
+        ++counts.bans_enforced;
+        if (const RuleKey key = RuleKey::of_ipv4(address); overruling->beats(key, false))
+            beaten.push_back(key);
+    });
+    const auto read = rules_.rules().for_each([&](const RuleKey& key, uint64_t value) {
         const uint32_t flags = sluice_rule_flags(value);
         if ((flags & SLUICE_RULE_BAN) == 0 || !is_live(sluice_rule_until(value), now))
             return;
-        enforced.push_back(key);
+        const bool is_plain_too =
+            key.is_ipv4_host() &&
+            is_live(rules_.bans4().until(static_cast<uint32_t>(key.network.low)), now);
+        if (!is_plain_too)
+            others.push_back(key);
         const bool forced = (flags & SLUICE_RULE_FORCED) != 0;
         if (overruling->beats(key, forced))
             beaten.push_back(key);
         else if (forced)
             unbeaten_by_force.push_back(key);
     });
-    if (!read)
-        return read.error();
-
-    RuleCounts counts;
-    counts.bans_wanted = count_distinct(wanted[0]);
-    counts.bans_enforced = count_distinct(enforced);
+    for (const Status& done : {plain, read})
+        if (!done)
+            return done.error();
+    counts.bans_enforced += count_distinct(others);
     // Here, too, one that somebody forced holds.
     std::sort(unbeaten_by_force.begin(), unbeaten_by_force.end(), by_prefix);
     std::erase_if(beaten, [&](const RuleKey& key) {
@@ -297,14 +328,15 @@ Result<RuleCounts> SourceRules::counts() const {
                                   by_prefix);
     });
     counts.bans_overruled = count_distinct(beaten);
-    counts.allows = count_distinct(wanted[1]);
-    counts.guarded = count_distinct(wanted[2]);
-    counts.classified = count_distinct(wanted[3]);
+    counts.bans_wanted = wanted[order_of(RuleKind::ban)].count();
+    counts.allows = wanted[order_of(RuleKind::allow)].count();
+    counts.guarded = wanted[order_of(RuleKind::protect)].count();
+    counts.classified = wanted[order_of(RuleKind::classify)].count();
     const auto by_hand = bans_by_hand();
     if (!by_hand)
         return by_hand.error();
     counts.bans_by_hand = *by_hand;
-    const auto tables = table_use(members->size());
+    const auto tables = table_use(listed);
     if (!tables)
         return tables.error();
     counts.tables = *tables;

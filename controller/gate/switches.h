@@ -78,7 +78,7 @@ struct SwitchEntry {
     std::optional<std::chrono::nanoseconds> left;  // until then
     bool waits_for_confirmation = false;
     bool after_is_override = false;  // what comes back is an operator's word as well
-    bool by_fleet = false;  // else an operator's, or the policy's own change
+    bool by_fleet = false;           // else an operator's, or the policy's own change
 };
 
 std::vector<SwitchEntry> list_switches(const Tables& tables);

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <netinet/in.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
@@ -176,6 +177,11 @@ std::optional<IpAddress> operator_peer(pid_t process, const std::string& proc) {
         current = parent_of(*current, proc);
     }
     return std::nullopt;
+}
+
+uint64_t own_netns() {
+    struct stat info {};
+    return ::stat("/proc/thread-self/ns/net", &info) == 0 ? info.st_ino : 0;
 }
 
 Result<std::vector<Listener>> listeners(const std::string& proc_net) {

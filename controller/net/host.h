@@ -28,6 +28,10 @@ std::optional<IpAddress> ssh_peer_in(std::string_view environment);
 // environments of the parents of `process` are searched too.
 std::optional<IpAddress> operator_peer(pid_t process = getpid(), const std::string& proc = "/proc");
 
+// The network namespace of the caller, as a number that no other living one has; 0 where /proc does
+// not tell.
+uint64_t own_netns();
+
 // A socket that takes what strangers send: a listening TCP or an unconnected UDP one.
 struct Listener {
     uint8_t protocol = 0;  // IPPROTO_TCP or IPPROTO_UDP

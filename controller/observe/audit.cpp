@@ -16,11 +16,13 @@ namespace sluice {
 
 namespace {
 
-// Some 80,000 lines: more than anybody reads, and soon read.
-constexpr off_t kMostRead = 16 << 20;
+struct Tail {
+    std::string text;
+    bool whole = true;  // nothing stands in front of it
+};
 
 // The last whole lines of a file, at most so many bytes.
-Result<std::string> read_tail(const std::string& path, off_t most) {
+Result<Tail> read_tail(const std::string& path, off_t most) {
     const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (!file)
         return from_errno(errno, "audit: open " + path);
@@ -42,7 +44,7 @@ Result<std::string> read_tail(const std::string& path, off_t most) {
     text.resize(got);
     if (start > 0)
         text.erase(0, std::min(text.find('\n'), text.size() - 1) + 1);
-    return text;
+    return Tail{std::move(text), start == 0};
 }
 
 }  // namespace
@@ -77,29 +79,32 @@ Status AuditLog::write(const Operator& who, const AuditEntry& entry) const {
     return from_errno(failure, "audit: write " + path_);
 }
 
-Result<std::vector<std::string>> AuditLog::read(std::chrono::nanoseconds since) const {
-    auto text = read_tail(path_, kMostRead);
-    if (!text) {
-        if (text.error().code == ErrorCode::not_found)
-            return std::vector<std::string>{};
-        return text.error();
+Result<AuditView> AuditLog::read(std::chrono::nanoseconds since) const {
+    const auto tail = read_tail(path_, kMostRead);
+    if (!tail) {
+        if (tail.error().code == ErrorCode::not_found)
+            return AuditView{};
+        return tail.error();
     }
     const uint64_t now = wall_clock_ns();
     const auto span = static_cast<uint64_t>(since.count());
     const std::string oldest = format_timestamp(span < now ? now - span : 0);
-    std::vector<std::string> lines;
-    for (size_t start = 0; start < text->size();) {
-        const size_t end = std::min(text->find('\n', start), text->size());
-        const std::string line = text->substr(start, end - start);
+    AuditView view{.lines = {}, .left_out = !tail->whole};
+    for (size_t start = 0; start < tail->text.size();) {
+        const size_t end = std::min(tail->text.find('\n', start), tail->text.size());
+        const std::string line = tail->text.substr(start, end - start);
         start = end + 1;
         const auto json = nlohmann::json::parse(line, nullptr, false);
         // Others may have written to it.
         const auto time = json.is_object() ? json.find("time") : json.end();
-        if (json.is_object() && time != json.end() && time->is_string() &&
-            time->get_ref<const std::string&>() >= oldest)
-            lines.push_back(line);
+        if (!json.is_object() || time == json.end() || !time->is_string())
+            continue;
+        if (time->get_ref<const std::string&>() >= oldest)
+            view.lines.push_back(line);
+        else
+            view.left_out = false;  // what is older than this was not asked for
     }
-    return lines;
+    return view;
 }
 
 }  // namespace sluice

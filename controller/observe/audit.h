@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,11 @@ struct AuditEntry {
     std::string reason;
 };
 
+struct AuditView {
+    std::vector<std::string> lines;  // oldest first, as they are in the file
+    bool left_out = false;           // older ones may be among those that were asked for
+};
+
 class AuditLog {
   public:
     explicit AuditLog(std::string state_dir) : path_(std::move(state_dir) + "/audit.jsonl") {}
@@ -26,8 +32,10 @@ class AuditLog {
     // in an incident: the caller warns and goes on.
     [[nodiscard]] Status write(const Operator& who, const AuditEntry& entry) const;
 
-    // The lines of the last `since`, oldest first, as they are in the file.
-    [[nodiscard]] Result<std::vector<std::string>> read(std::chrono::nanoseconds since) const;
+    // Of the last so many bytes of the file: some 80,000 lines, more than anybody reads.
+    static constexpr uint64_t kMostRead = 16 << 20;
+    // The lines of the last `since`; none where there is no file.
+    [[nodiscard]] Result<AuditView> read(std::chrono::nanoseconds since) const;
 
     [[nodiscard]] const std::string& path() const { return path_; }
 

@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "gate/attachment.h"
 #include "net/host.h"
+#include "net/host_watch.h"
 #include "net/interface.h"
 
 namespace sluice {
@@ -42,7 +45,7 @@ constexpr std::array<HostList, 3> kHostLists = {
      {kResolvers, "a name server of this host", [] { return resolvers(); }}}};
 constexpr std::string_view kSshReason = "an operator's SSH client";
 
-Result<std::vector<ProtectedSource>> host_sources() {
+Result<std::vector<ProtectedSource>> look_at_host() {
     std::vector<ProtectedSource> found;
     for (const HostList& list : kHostLists) {
         const auto addresses = list.find();
@@ -52,6 +55,24 @@ Result<std::vector<ProtectedSource>> host_sources() {
             found.push_back({address, list.name, list.reason});
     }
     return found;
+}
+
+// Every ban asks for them, and the kernel takes longer to tell than to ban: it is asked again only
+// where something changed.
+Result<std::vector<ProtectedSource>> host_sources() {
+    static std::mutex mutex;
+    static HostWatch watch;
+    static std::optional<std::vector<ProtectedSource>> known;
+    const std::lock_guard lock(mutex);
+    if (watch.has_changed())
+        known.reset();
+    if (!known) {
+        auto found = look_at_host();
+        if (!found)
+            return found.error();
+        known = *std::move(found);
+    }
+    return *known;
 }
 
 using Addresses = std::set<IpAddress>;

@@ -235,7 +235,7 @@ TEST_F(Rights, ThoseOfTheDocumentationSufficeAndAreFew) {
     options.password_file = password_;
     Redis redis = Redis::open(options).value();
     for (const redis::Command& forbidden :
-         {redis::Command{"SET", "rl:policy:login", "1"}, redis::Command{"GET", "sluice:x"},
+         {redis::Command{"SET", "rl:policy:login", "1"}, redis::Command{"LPUSH", "sluice:x", "1"},
           redis::Command{"CONFIG", "GET", "*"}, redis::Command{"FLUSHALL"},
           redis::Command{"HSET", "other", "a", "b"}})
         EXPECT_THAT(text(redis.run(forbidden)), HasSubstr("NOPERM")) << forbidden.words()[0];

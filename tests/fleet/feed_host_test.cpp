@@ -19,6 +19,7 @@ using lab::RedisServer;
 using redis::Command;
 using namespace std::chrono_literals;
 using std::chrono::nanoseconds;
+using testing::HasSubstr;
 
 Prefix prefix(std::string_view text) {
     return Prefix::parse(text).value();
@@ -57,7 +58,7 @@ class Host {
     void restart() {
         if (sync_)
             sync_->save();
-        sync_.emplace(pin_dir_, state_.path());
+        sync_.emplace(pin_dir_, state_.path(), drill_);
     }
     void forget() { std::filesystem::remove(state_.path() + "/fleet"); }
     // What happens within the next moments.
@@ -89,12 +90,14 @@ class Host {
 
     Tables& tables() { return *tables_; }
     FeedSync& sync() { return *sync_; }
+    RedisDrill& drill() { return drill_; }
     FeedStanding standing() { return sync_->standing(); }
 
   private:
     std::string pin_dir_;
     TempFolder state_;
     std::optional<Tables> tables_;
+    RedisDrill drill_;
     std::optional<FeedSync> sync_;
 };
 
@@ -366,6 +369,19 @@ TEST_F(FeedHost, WithoutRedisEverythingStays) {
     server_->start();  // it comes back empty
     ASSERT_TRUE(host_->soon([&] { return host_->standing().lost == 2; }));
     EXPECT_TRUE(host_->bans("192.0.2.1"));
+}
+
+TEST_F(FeedHost, ADrillIsALossOfRedis) {
+    ban("192.0.2.7");
+    ASSERT_TRUE(host_->soon([&] { return host_->bans("192.0.2.7"); }));
+    host_->drill().begin(2s);
+    ban("192.0.2.8");
+    host_->pass(1s);
+    EXPECT_TRUE(host_->bans("192.0.2.7"));
+    EXPECT_FALSE(host_->bans("192.0.2.8"));
+    EXPECT_THAT(host_->standing().error, HasSubstr("a drill is on"));
+    EXPECT_TRUE(host_->soon([&] { return host_->bans("192.0.2.8"); }));
+    EXPECT_EQ(host_->standing().error, "");
 }
 
 TEST_F(FeedHost, ASwitchOfTheFleetLiesBetweenThePolicyAndTheOperator) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "gate/listing.h"
 #include "gate/table_list.h"
 #include "test_gate.h"
 
@@ -476,6 +477,10 @@ TEST_F(SourceRulesTest, ABadListNameIsRefused) {
     EXPECT_FALSE(rules_->ban(prefix("192.0.2.1"), {.list = std::string(33, 'a')}));
     EXPECT_TRUE(rules_->ban(prefix("192.0.2.1"), {.list = std::string(32, 'a')}));
     EXPECT_EQ(rules_->list(RuleKind::ban).value().rules.at(0).list, std::string(32, 'a'));
+    // The fleet's of the same name.
+    EXPECT_FALSE(rules_->ban(prefix("192.0.2.2"), {.list = fleet_list("")}));
+    EXPECT_FALSE(rules_->ban(prefix("192.0.2.2"), {.list = fleet_list(std::string(33, 'a'))}));
+    EXPECT_TRUE(rules_->ban(prefix("192.0.2.2"), {.list = fleet_list(std::string(32, 'a'))}));
 }
 
 TEST_F(SourceRulesTest, EmptyListsGiveTheirNamesAway) {
