@@ -8,10 +8,9 @@ namespace sluice::cli {
 namespace {
 
 constexpr std::array<std::string_view, 2> kOptions = {"--l7", "--at"};
-constexpr std::array<std::string_view, 13> kCommands = {
-    "risk",           "tune",           "doctor",          "replay",
-    "learn",          "report",         "policy diff",     "policy push",
-    "policy history", "policy promote", "policy rollback", "policy override",
+constexpr std::array<std::string_view, 11> kCommands = {
+    "risk",          "replay",         "learn",          "report",          "policy diff",
+    "policy push",   "policy history", "policy promote", "policy rollback", "policy override",
     "policy shadow",
 };
 

@@ -10,6 +10,7 @@
 #include "daemon/feed_thread.h"
 #include "daemon/fleet_thread.h"
 #include "daemon/keeper.h"
+#include "daemon/tune_watch.h"
 
 namespace sluice {
 
@@ -21,6 +22,7 @@ struct CommandContext {
     const EventPump* events = nullptr;
     FleetThread* fleet = nullptr;
     FeedThread* feed = nullptr;
+    const TuneWatch* tune = nullptr;
 };
 
 ControlHandler command_handler(const CommandContext& context);

@@ -24,6 +24,7 @@
 #include "daemon/instance_lock.h"
 #include "daemon/keeper.h"
 #include "daemon/surroundings.h"
+#include "daemon/tune_watch.h"
 #include "net/interface.h"
 #include "observe/metrics.h"
 #include "operate/config_file.h"
@@ -131,6 +132,7 @@ class Daemon {
     UniqueFd timer_;
     Policy first_;  // as this daemon was started
     std::unique_ptr<FleetThread> fleet_;
+    std::unique_ptr<TuneWatch> tune_;
     std::optional<ControlServer> server_;
     std::unique_ptr<Metrics> metrics_;
     std::unique_ptr<EventPump> events_;
@@ -159,6 +161,8 @@ Result<std::unique_ptr<Daemon>> Daemon::start() {
             ControlServer::listen({.path = FLAGS_socket, .group = around.control_group}, {});
         !rehearsed)
         return rehearsed.error();
+    // Drivers refuse other channels once XDP is attached.
+    tune_interfaces(policy, FLAGS_state_dir);
     auto keeper = Keeper::start(options, *std::move(first));
     if (!keeper)
         return keeper.error();
@@ -178,6 +182,7 @@ Status Daemon::open_doors() {
                                           });
     fleet_ = std::make_unique<FleetThread>(FLAGS_pin_dir);
     feed_ = std::make_unique<FeedThread>(FLAGS_pin_dir, FLAGS_state_dir);
+    tune_ = std::make_unique<TuneWatch>(FLAGS_state_dir, first_.tune && first_.tune->reapply);
     auto server = ControlServer::listen({.path = FLAGS_socket, .group = around.control_group},
                                         command_handler({.pin_dir = FLAGS_pin_dir,
                                                          .state_dir = FLAGS_state_dir,
@@ -185,13 +190,15 @@ Status Daemon::open_doors() {
                                                          .keeper = &keeper_,
                                                          .events = events_.get(),
                                                          .fleet = fleet_.get(),
-                                                         .feed = feed_.get()}));
+                                                         .feed = feed_.get(),
+                                                         .tune = tune_.get()}));
     if (!server)
         return server.error();
     server_.emplace(*std::move(server));
     if (!around.metrics_listen.empty()) {
         auto metrics = Metrics::listen(around.metrics_listen, FLAGS_pin_dir, [this](Families& out) {
             add_fleet_metrics(fleet_->standing(), out);
+            add_tune_metrics(tune_->standing(), out);
         });
         if (!metrics)
             return metrics.error();
@@ -223,6 +230,7 @@ void Daemon::warn_of_next_start() const {
     tell_unless(now.metrics_listen == before.metrics_listen, "[metrics] listen");
     tell_unless(now.events_file == before.events_file, "[events] file");
     tell_unless(policy.events_per_second == first_.events_per_second, "[events] rate");
+    tell_unless(policy.tune == first_.tune, "[tune]");
 }
 
 void Daemon::take_signals() {

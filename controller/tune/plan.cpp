@@ -360,8 +360,8 @@ void PortPlanner::plan_sending() {
         change_file(queue_folder(port_.name, false, queue.number) + "/xps_cpus",
                     port_.name + " tx-" + text_of(queue.number) + " XPS", cpus_text(*queue.xps),
                     cpus_text(share->second), cpu_mask_text(share->second),
-                    "Whoever sends there is close to CPU " + text_of(cpus[queue.number]) +
-                        ", which completes what this queue has sent.");
+                    "No queue is closer to them: CPU " + text_of(cpus[queue.number]) +
+                        " completes what this one has sent.");
     }
 }
 
