@@ -15,6 +15,7 @@ struct Answer {
     std::vector<std::string> warnings;  // to stderr; in JSON "warnings" within the data
     bool quiet = false;                 // no text on success
     bool changed = false;               // what was asked for is done, whoever gets to read it
+    int exit_code = 0;                  // where the answer is whole, and what it says is bad
 };
 
 // {"ok":true,"data":…}

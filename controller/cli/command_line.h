@@ -73,6 +73,8 @@ void add_services(CommandLine& line);
 void add_top(CommandLine& line);
 void add_why(CommandLine& line);
 void add_policy(CommandLine& line);
+void add_tune(CommandLine& line);
+void add_doctor(CommandLine& line);
 void add_init(CommandLine& line);
 void add_events(CommandLine& line);
 void add_audit(CommandLine& line);

@@ -23,6 +23,7 @@ constexpr Entry kCommands[] = {
     {add_budget, {"budget"}},   {add_sync, {"sync"}},
     {add_drill, {"drill"}},     {add_top, {"top"}},
     {add_why, {"why"}},         {add_policy, {"policy"}},
+    {add_doctor, {"doctor"}},   {add_tune, {"tune"}},
     {add_init, {"init"}},       {add_events, {"events"}},
     {add_audit, {"audit"}},     {add_completion, {"completion"}},
     {add_version, {"version"}},

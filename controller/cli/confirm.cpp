@@ -9,6 +9,7 @@
 #include "gate/switches.h"
 #include "operate/policy_lists.h"
 #include "operate/protected_sources.h"
+#include "tune/apply.h"
 
 namespace sluice::cli {
 
@@ -36,7 +37,32 @@ Error suggested(Error error, const Tables& tables, const std::string& id) {
     return error;
 }
 
-Result<Answer> run(const std::string& id, const Session& session) {
+constexpr std::string_view kTuning = "tune.";
+
+// Those that wait, of all interfaces or of one; that nothing waits is an error for the one alone.
+Result<std::vector<std::string>> confirm_tunings(const std::string& id, const Session& session,
+                                                 std::vector<std::string>& warnings) {
+    const JournalFolder journals(session.state_dir);
+    std::vector<std::string> confirmed;
+    for (const std::string& interface : journals.interfaces()) {
+        const std::string own = std::string(kTuning) + interface;
+        const auto journal = journals.read(interface);
+        const bool waits = journal && journal->deadline_ms && !is_overdue(*journal);
+        if (!waits || (id != "all" && id != own))
+            continue;
+        session.record({"confirm", own, "", "to stay", ""}, warnings);
+        if (const Status done = confirm_tuning(journals, interface); !done)
+            return done.error();
+        session.made();
+        confirmed.push_back(own);
+    }
+    if (confirmed.empty() && id != "all")
+        return make_error(ErrorCode::not_found, "no " + in_quotes(id) + " waits",
+                          "what is tuned: sluicectl tune verify " + id.substr(kTuning.size()));
+    return confirmed;
+}
+
+Result<Answer> confirm_gate(const std::string& id, const Session& session) {
     auto gate = session.open_to_write();
     if (!gate)
         return gate.error();
@@ -64,6 +90,26 @@ Result<Answer> run(const std::string& id, const Session& session) {
     if (const Status looked = warn_of_own_ban(rules, who, answer.warnings); !looked)
         return looked.error();
     return answer;
+}
+
+Result<Answer> run(const std::string& id, const Session& session) {
+    if (id != "all" && !id.starts_with(kTuning))
+        return confirm_gate(id, session);
+    Answer tuned;
+    const auto tunings = confirm_tunings(id, session, tuned.warnings);
+    if (!tunings)
+        return tunings.error();
+    tuned.changed = !tunings->empty();
+    tuned.data = {{"confirmed", *tunings}};
+    if (id != "all")
+        return tuned;
+    auto gate = confirm_gate(id, session);
+    // Tuning needs no gate.
+    if (!gate)
+        return tuned.changed ? Result<Answer>(std::move(tuned)) : gate.error();
+    for (const std::string& tuning : *tunings)
+        gate->data["confirmed"].push_back(tuning);
+    return gate;
 }
 
 void show(const Json& data, Screen& screen) {

@@ -58,7 +58,7 @@ int print_answer(const Answer& answer, Show show, const GlobalOptions& globals) 
         show(answer.data, screen);
     }
     if (write_out(globals.json ? dump(to_json(answer)) : screen.text()))
-        return 0;
+        return answer.exit_code;
     // Whoever reads "failed" would do it again.
     const int error_number = errno;
     return print_error(answer.changed

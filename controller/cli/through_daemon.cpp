@@ -13,9 +13,11 @@ namespace sluice::cli {
 
 namespace {
 
-constexpr std::array<std::string_view, 8> kForOneself = {
-    "bans import", "policy check", "policy apply", "policy push",
-    "init",        "events",       "completion",   "version"};
+// To tune and to examine takes seconds of measuring, and the daemon waits for nobody.
+constexpr std::array<std::string_view, 14> kForOneself = {
+    "bans import", "policy check", "policy apply", "policy push", "init",
+    "events",      "completion",   "version",      "tune plan",   "tune apply",
+    "tune verify", "tune revert",  "tune capture", "doctor"};
 
 // Lists may be long, and the daemon has others to serve: who can read the tables does.
 constexpr std::array<std::string_view, 2> kLists = {"bans", "allows"};

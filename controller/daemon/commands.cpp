@@ -46,6 +46,21 @@ void add_daemon(const CommandContext& context, cli::Json& status) {
         {"events_error", or_null(context.events->error())}};
 }
 
+void add_tuning(const TuneStanding& standing, cli::Answer& status) {
+    cli::Json list = cli::Json::array();
+    for (const TunedInterface& tuned : standing.interfaces) {
+        list.push_back(
+            {{"iface", tuned.name}, {"drifted", tuned.drifted}, {"error", or_null(tuned.error)}});
+        if (!tuned.error.empty())
+            status.warnings.push_back("tuning of " + tuned.name + ": " + tuned.error);
+        else if (tuned.drifted != 0)
+            status.warnings.push_back("somebody else tunes " + tuned.name +
+                                      ", so that it is not as it was set; sluicectl tune verify " +
+                                      tuned.name + " shows what");
+    }
+    status.data["tuned"] = std::move(list);
+}
+
 void leave_alone(const CommandContext& context, const Status& saved, cli::Answer& detached) {
     detached.data["comes_back"] =
         context.keeper->leave_alone(detached.data.value("iface", std::string()));
@@ -111,6 +126,8 @@ Result<cli::Answer> run(const CommandContext& context, const ControlRequest& req
     // Options may stand in front of the command, so its name is known only now.
     if (answer && choice->command == "status")
         add_daemon(context, answer->data);
+    if (answer && choice->command == "status")
+        add_tuning(context.tune->standing(), *answer);
     if (answer && choice->command == "detach")
         leave_alone(context, saved, *answer);
     // What it made is the daemon's from here on.

@@ -26,6 +26,7 @@
 #include "daemon/keeper.h"
 #include "daemon/policy_thread.h"
 #include "daemon/surroundings.h"
+#include "daemon/tune_watch.h"
 #include "fleet/host_identity.h"
 #include "net/interface.h"
 #include "observe/metrics.h"
@@ -138,6 +139,7 @@ class Daemon {
     Policy first_;  // as this daemon was started
     std::unique_ptr<FleetThread> fleet_;
     std::unique_ptr<PolicyThread> policy_;
+    std::unique_ptr<TuneWatch> tune_;
     std::optional<ControlServer> server_;
     std::unique_ptr<Metrics> metrics_;
     std::unique_ptr<EventPump> events_;
@@ -167,6 +169,8 @@ Result<std::unique_ptr<Daemon>> Daemon::start() {
             ControlServer::listen({.path = FLAGS_socket, .group = around.control_group}, {});
         !rehearsed)
         return rehearsed.error();
+    // Drivers refuse other channels once XDP is attached.
+    tune_interfaces(policy, FLAGS_state_dir);
     auto keeper = Keeper::start(options, *std::move(first));
     if (!keeper)
         return keeper.error();
@@ -188,6 +192,7 @@ Status Daemon::open_doors() {
     feed_ = std::make_unique<FeedThread>(FLAGS_pin_dir, FLAGS_state_dir, fleet_->drill());
     policy_ = std::make_unique<PolicyThread>(FLAGS_state_dir, fleet_->drill());
     follow_policy();
+    tune_ = std::make_unique<TuneWatch>(FLAGS_state_dir, first_.tune && first_.tune->reapply);
     auto server = ControlServer::listen({.path = FLAGS_socket, .group = around.control_group},
                                         command_handler({.pin_dir = FLAGS_pin_dir,
                                                          .state_dir = FLAGS_state_dir,
@@ -196,13 +201,15 @@ Status Daemon::open_doors() {
                                                          .events = events_.get(),
                                                          .fleet = fleet_.get(),
                                                          .policy = policy_.get(),
-                                                         .feed = feed_.get()}));
+                                                         .feed = feed_.get(),
+                                                         .tune = tune_.get()}));
     if (!server)
         return server.error();
     server_.emplace(*std::move(server));
     if (!around.metrics_listen.empty()) {
         auto metrics = Metrics::listen(around.metrics_listen, FLAGS_pin_dir, [this](Families& out) {
             add_fleet_metrics(fleet_->standing(), out);
+            add_tune_metrics(tune_->standing(), out);
         });
         if (!metrics)
             return metrics.error();
@@ -267,6 +274,7 @@ void Daemon::warn_of_next_start() const {
     tell_unless(now.metrics_listen == before.metrics_listen, "[metrics] listen");
     tell_unless(now.events_file == before.events_file, "[events] file");
     tell_unless(policy.events_per_second == first_.events_per_second, "[events] rate");
+    tell_unless(policy.tune == first_.tune, "[tune]");
 }
 
 void Daemon::take_signals() {

@@ -16,9 +16,6 @@ namespace sluice {
 
 namespace {
 
-// A packet must fit one page with its headroom where the driver or the kernel has no multi-buffer.
-constexpr unsigned kSinglePageMtu = 3498;
-
 struct Rule {
     std::string_view driver;
     std::string_view advice;

@@ -14,6 +14,7 @@
 #include "policy/fleet_reader.h"
 #include "policy/rule_id.h"
 #include "policy/service_reader.h"
+#include "policy/tune_reader.h"
 #include "sluice/limits.h"
 
 namespace sluice {
@@ -33,8 +34,8 @@ constexpr std::string_view kShorten = "shorten its comments, or name wider prefi
 constexpr std::string_view kPrefixExample = "\"192.0.2.0/24\"";
 
 // Tables of later versions: known, so that their users learn more than "unknown key".
-constexpr std::array<std::string_view, 6> kUnavailable = {
-    "asn", "forwarder", "risk", "honeypot", "feeds", "tune",
+constexpr std::array<std::string_view, 5> kUnavailable = {
+    "asn", "forwarder", "risk", "honeypot", "feeds",
 };
 
 // The different lengths of the prefixes of sources, each of which costs every packet a look-up.
@@ -319,6 +320,7 @@ Result<Policy> read_policy(const ConfigTable& config, std::string_view file_name
     const auto metrics = root.take("metrics");
     const auto redis = root.take("redis");
     const auto fleet = root.take("fleet");
+    const auto tune = root.take("tune");
     for (const std::string_view key : kUnavailable)
         root.refuse_unavailable(key);
     // Before the services: [[services]] leaves tables of [service] behind that are none.
@@ -340,6 +342,8 @@ Result<Policy> read_policy(const ConfigTable& config, std::string_view file_name
         read_control(*control, policy.surroundings);
     if (metrics)
         read_metrics(*metrics, policy.surroundings);
+    if (tune)
+        read_tune(*tune, policy);
     if (problems.first())
         return *problems.first();
     for (std::string& above : above_capacity(policy))

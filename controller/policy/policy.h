@@ -155,6 +155,18 @@ struct FleetSettings {
     friend bool operator==(const FleetSettings&, const FleetSettings&) = default;
 };
 
+// How the queues of the host's cards are set up: for short waits, for floods, or between.
+enum class TuneProfile : uint8_t { latency, balanced, flood };
+std::string_view tune_profile_name(TuneProfile profile);
+
+struct TuneSettings {
+    TuneProfile profile = TuneProfile::balanced;
+    unsigned reserve_cores = 0;  // near each card, kept free of its queues
+    bool reapply = false;        // what drifted is set again, not only told
+
+    friend bool operator==(const TuneSettings&, const TuneSettings&) = default;
+};
+
 struct Policy {
     Mode mode = Mode::observe;
     std::vector<std::string> interfaces;
@@ -165,6 +177,7 @@ struct Policy {
     std::vector<SourceClass> classes;
     std::optional<RedisSettings> redis;  // absent: this host is on its own
     FleetSettings fleet;
+    std::optional<TuneSettings> tune;  // absent: the host is left as it is
     Surroundings surroundings;
     std::vector<std::string> warnings;  // what was mended in the reading, for people
 };

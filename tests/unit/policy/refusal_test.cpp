@@ -446,6 +446,16 @@ INSTANTIATE_TEST_SUITE_P(
                           "2:9: control.group: names no group; use \"sluice\""}));
 
 INSTANTIATE_TEST_SUITE_P(
+    Tune, Refusals,
+    testing::Values(Wrong{"[tune]\nprofile = 'fast'",
+                          "2:11: tune.profile: \"fast\" is no profile; use \"latency\", "
+                          "\"balanced\" or \"flood\""},
+                    Wrong{"[tune]\nreserve_cores = -1",
+                          "2:17: tune.reserve_cores: -1 is out of range; use 0 to 1024"},
+                    Wrong{"[tune]\non_drift = 'mend'",
+                          "2:12: tune.on_drift: \"mend\" is unknown; use \"alarm\" or \"apply\""}));
+
+INSTANTIATE_TEST_SUITE_P(
     LaterVersions, Refusals,
     testing::Values(
         Wrong{"[asn]\ndatabase = 'x'", "1:2: asn: not available in this version; remove it"},
@@ -456,7 +466,6 @@ INSTANTIATE_TEST_SUITE_P(
               "1:2: honeypot: not available in this version; remove it"},
         Wrong{"[feeds.spamhaus]\ntype = 'plain'",
               "1:2: feeds: not available in this version; remove it"},
-        Wrong{"[tune]", "1:2: tune: not available in this version; remove it"},
         in_service("[[service.schedule]]\nname = 'sale'",
                    "4:11: service \"login\": schedule: not available in this version; remove "
                    "it")));

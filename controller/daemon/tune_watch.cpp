@@ -1,0 +1,115 @@
+#include "daemon/tune_watch.h"
+
+#include <chrono>
+#include <utility>
+
+#include "base/log.h"
+#include "observe/families.h"
+#include "tune/apply.h"
+
+namespace sluice {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+// irqbalance moves interrupts every 10 s, so that each look sees what it did.
+constexpr auto kPeriod = 15s;
+// With somebody who tunes by hand at this moment.
+constexpr std::chrono::milliseconds kPatience(5'000);
+
+void log_error(const std::string& interface, const Error& error) {
+    log(LogLevel::warning,
+        "tune " + interface + ": " + error.message + (error.hint.empty() ? "" : "; " + error.hint));
+}
+
+void tune(const Machine& machine, const JournalFolder& journals, const std::string& interface,
+          const TuneSettings& wishes) {
+    const auto report =
+        apply_tuning(machine, journals, interface, {.wishes = wishes, .patience = kPatience});
+    if (!report) {
+        log_error(interface, report.error());
+        return;
+    }
+    for (const Change& change : report->done)
+        log(LogLevel::info, change.what + ": " + change.before + " → " + change.after);
+    for (const Refusal& refusal : report->refused)
+        log(LogLevel::warning, refusal.what + " was refused: " + refusal.reason);
+}
+
+}  // namespace
+
+void tune_interfaces(const Policy& policy, const std::string& state_dir) {
+    if (!policy.tune)
+        return;
+    const Machine machine = Machine::live();
+    const JournalFolder journals(state_dir);
+    for (const std::string& interface : policy.interfaces)
+        tune(machine, journals, interface, *policy.tune);
+}
+
+TuneWatch::TuneWatch(std::string state_dir, bool sets_again)
+    : state_dir_(std::move(state_dir)),
+      sets_again_(sets_again),
+      thread_([this](const std::stop_token& stop) { run(stop); }) {}
+
+TuneStanding TuneWatch::standing() const {
+    const std::lock_guard lock(mutex_);
+    return standing_;
+}
+
+void TuneWatch::run(const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+        look();
+        std::unique_lock lock(mutex_);
+        wake_.wait_for(lock, stop, kPeriod, [] { return false; });
+    }
+}
+
+void TuneWatch::look() {
+    const Machine machine = Machine::live();
+    const JournalFolder journals(state_dir_);
+    TuneStanding now;
+    now.set_again = standing().set_again;
+    for (const std::string& interface : journals.interfaces()) {
+        if (const auto journal = journals.read(interface); journal && is_overdue(*journal)) {
+            if (const Status undone = undo_in_time(machine, journals, interface); !undone)
+                log_error(interface, undone.error());
+            continue;
+        }
+        TunedInterface tuned{.name = interface, .drifted = 0, .error = {}};
+        auto drifts = drifted(machine, journals, interface);
+        if (drifts && !drifts->empty() && sets_again_) {
+            if (const Status set = set_again(machine, *drifts); !set)
+                log_error(interface, set.error());
+            else
+                log(LogLevel::warning, "tune " + interface + ": " + std::to_string(drifts->size()) +
+                                           " settings had drifted, and are set again");
+            now.set_again += drifts->size();
+            drifts = drifted(machine, journals, interface);
+        }
+        if (drifts)
+            tuned.drifted = drifts->size();
+        else
+            tuned.error = drifts.error().message;
+        now.interfaces.push_back(std::move(tuned));
+    }
+    const std::lock_guard lock(mutex_);
+    standing_ = std::move(now);
+}
+
+void add_tune_metrics(const TuneStanding& standing, Families& out) {
+    using prometheus::MetricType;
+    if (standing.interfaces.empty())
+        return;
+    out.begin("sluice_tune_drift", "Settings of the host that are not as they were tuned",
+              MetricType::Gauge);
+    for (const TunedInterface& tuned : standing.interfaces)
+        if (tuned.error.empty())
+            out.add({{"iface", tuned.name}}, static_cast<double>(tuned.drifted));
+    out.one("sluice_tune_set_again_total",
+            "Settings of the host that had drifted, and were set again", MetricType::Counter,
+            static_cast<double>(standing.set_again));
+}
+
+}  // namespace sluice

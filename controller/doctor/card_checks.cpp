@@ -1,0 +1,290 @@
+// One card: what runs on it, what its driver will say, and whether its packets are spread.
+#include <algorithm>
+
+#include "doctor/doctor.h"
+#include "gate/driver_advice.h"
+#include "gate/xdp_link.h"
+#include "tune/apply.h"
+
+namespace sluice {
+
+namespace {
+
+const Port* first_port(const Card& card) {
+    return card.tuning ? &card.tuning->ports.front() : nullptr;
+}
+
+Finding cannot_look(const Card& card) {
+    return skipped(card.tuning.error().message, card.tuning.error().hint);
+}
+
+Finding check_link(const Patient& /*patient*/, const Card& card) {
+    if (!card.interface.up)
+        return failed_check("is down", "nothing arrives, and the gate is not attached to it",
+                            "ip link set " + card.interface.name + " up");
+    return passed("is up");
+}
+
+Finding check_kind(const Patient& /*patient*/, const Card& card) {
+    const std::string& name = card.interface.name;
+    const auto lower = [&] {
+        return card.tuning ? card.tuning->ports.front().name : std::string("eth0");
+    };
+    if (card.interface.kind == "vlan" || card.interface.kind == "macvlan")
+        return warned("is a " + card.interface.kind + " device",
+                      "it has no native XDP; the card below has, and sees all of its packets",
+                      "sluicectl attach " + lower());
+    if (card.interface.kind == "bridge")
+        return warned("is a bridge", "it has no native XDP; its ports have",
+                      "ls /sys/class/net/" + name + "/brif");
+    if (card.interface.kind == "bond")
+        return warned("is a bond", "it has native XDP only where all its slaves have",
+                      "sluicectl attach " + lower() + ", and the other slaves");
+    if (card.interface.loopback)
+        return warned("is loopback", "nobody from outside comes this way",
+                      "sluicectl doctor IFACE, with one of: ip -brief link");
+    return passed(card.interface.kind.empty() ? "a card of its own" : "a " + card.interface.kind);
+}
+
+Finding check_other_program(const Patient& patient, const Card& card) {
+    const std::string& name = card.interface.name;
+    const auto state = xdp_state(card.interface.index);
+    if (!state)
+        return skipped(state.error().message, "sudo sluicectl doctor " + name);
+    const uint32_t id = state->any_id();
+    if (id == 0)
+        return passed("none");
+    if (card.attachment && card.attachment->acts())
+        return passed("the gate");
+    const bool is_generic = state->native_id == 0;
+    const std::string seen = "XDP program " + std::to_string(id) + " (" + program_name(id) +
+                             ") is attached, " + (is_generic ? "generic" : "native");
+    const bool may_look = has_capability(patient.machine, 21);
+    if (may_look && has_dispatcher(card.interface.index))
+        return passed("a dispatcher, which the gate can join");
+    if (!patient.gate && patient.gate.error().code == ErrorCode::not_permitted)
+        return skipped(seen, "sudo sluicectl doctor " + name);
+    return failed_check(seen, "an interface takes one program, so the gate cannot be attached",
+                        "ip link set dev " + name + (is_generic ? " xdpgeneric off" : " xdp off") +
+                            ", once nobody needs it: bpftool prog show id " + std::to_string(id));
+}
+
+Finding check_mode(const Patient& patient, const Card& card) {
+    if (!card.attachment)
+        return skipped("the gate is not attached here", "sluicectl attach " + card.interface.name);
+    if (!card.attachment->acts())
+        return failed_check("attached, and idle: " + why_idle(*card.attachment),
+                            "everything passes", "sluicectl attach " + card.interface.name);
+    if (card.attachment->native)
+        return passed("native");
+    const std::string seen = "generic";
+    const std::string why =
+        "the kernel builds a whole packet before the gate sees it: a flood "
+        "costs several times as much";
+    const std::string mend = native_mode_advice(card.interface, true);
+    const bool wants_native = patient.policy && patient.policy->xdp_mode == XdpMode::native;
+    return wants_native ? failed_check(seen + ", and the policy wants native", why, mend)
+                        : warned(seen, why, mend);
+}
+
+Finding check_mtu(const Patient& /*patient*/, const Card& card) {
+    const unsigned mtu = card.interface.mtu;
+    if (mtu <= kSinglePageMtu || card.interface.loopback)
+        return passed(std::to_string(mtu));
+    const bool runs = card.attachment && card.attachment->acts() && card.attachment->native;
+    return warned(std::to_string(mtu),
+                  runs ? "the driver takes it; a replacement of the card or driver may not: most "
+                         "want a packet to fit one page"
+                       : "most drivers refuse native XDP above " + std::to_string(kSinglePageMtu) +
+                             ": a packet has to fit one page",
+                  "ip link set " + card.interface.name + " mtu 1500");
+}
+
+Finding check_offloads(const Patient& /*patient*/, const Card& card) {
+    const Port* port = first_port(card);
+    if (port == nullptr)
+        return cannot_look(card);
+    const auto is_on = [&](const char* feature) {
+        const auto found = port->device.features.find(feature);
+        return found != port->device.features.end() && found->second;
+    };
+    if (is_on("rx-lro"))
+        return failed_check("LRO is on",
+                            "drivers refuse native XDP with it, because it joins packets",
+                            "ethtool -K " + port->name + " lro off");
+    if (is_on("rx-gro-hw"))
+        return warned("rx-gro-hw is on",
+                      "virtio_net refuses native XDP with it, others join packets in the card",
+                      port->device.driver == "virtio_net"
+                          ? native_mode_advice(card.interface, true)
+                          : "ethtool -K " + port->name + " rx-gro-hw off");
+    return passed("none that joins packets");
+}
+
+Finding check_vlan_offload(const Patient& /*patient*/, const Card& card) {
+    const Port* port = first_port(card);
+    if (port == nullptr)
+        return cannot_look(card);
+    const auto parse = port->device.features.find("rx-vlan-hw-parse");
+    const bool strips = parse != port->device.features.end() && parse->second;
+    if (!strips || card.interface.uppers.empty() || card.interface.kind == "veth")
+        return passed(strips ? "tags are taken off by the card; no VLAN is on it"
+                             : "the gate sees tags");
+    return warned("the card takes VLAN tags off before XDP",
+                  "packets of different VLANs look alike to the gate: limits are shared",
+                  "ethtool -K " + port->name + " rxvlan off");
+}
+
+Finding check_queues(const Patient& /*patient*/, const Card& card) {
+    if (!card.tuning)
+        return cannot_look(card);
+    const Plan plan = make_plan(*card.tuning);
+    const PortPlan& port = plan.ports.front();
+    const std::string seen =
+        std::to_string(port.queues) + (port.queues == 1 ? " queue" : " queues") + " for " +
+        std::to_string(port.cores) + (port.cores == 1 ? " core" : " cores") + " near the card";
+    if (port.queues >= port.cores)
+        return passed(seen);
+    const std::string why =
+        "in a flood " +
+        (port.queues == 1 ? std::string("one CPU has")
+                          : "only " + std::to_string(port.queues) + " CPUs have") +
+        " to decide on every packet, while others are idle";
+    if (port.queues_wanted > port.queues)
+        return warned(seen, why, "sluicectl tune apply " + card.interface.name + " --confirm 60s");
+    if (port.driver == "virtio_net")
+        return warned(seen, why,
+                      "give the virtual machine more queues, with qemu: -netdev tap,…,queues=" +
+                          std::to_string(port.cores) +
+                          " -device virtio-net-pci,mq=on; until then: "
+                          "sluicectl tune apply " +
+                          card.interface.name);
+    if (port.driver == "veth")
+        return warned(seen, why,
+                      "make the pair with more: ip link add " + card.interface.name +
+                          " numrxqueues " + std::to_string(port.cores) + " numtxqueues " +
+                          std::to_string(port.cores) +
+                          " type veth; until then: sluicectl tune "
+                          "apply " +
+                          card.interface.name);
+    return warned(seen, why,
+                  "sluicectl tune apply " + card.interface.name +
+                      ", which spreads what passes; the driver has no more queues");
+}
+
+Finding check_spread(const Patient& patient, const Card& card) {
+    constexpr double kEnough = 1'000;  // packets a second, of which a share means something
+    constexpr double kMostOfMean = 3;
+    if (!card.tuning)
+        return cannot_look(card);
+    double all = 0, most = 0;
+    size_t count = 0;
+    std::string busiest;
+    for (const QueueRate& rate : patient.rates.queues)
+        for (const Port& port : card.tuning->ports)
+            if (rate.queue.starts_with(port.name + ' ')) {
+                ++count;
+                all += rate.packets;
+                if (rate.packets > most) {
+                    most = rate.packets;
+                    busiest = rate.queue;
+                }
+            }
+    if (count < 2)
+        return skipped("the driver counts no packets by queue, or has one");
+    if (all < kEnough)
+        return skipped(
+            "too few packets to tell (" + std::to_string(static_cast<long>(all)) + " a second)",
+            "run it again under load");
+    if (most * static_cast<double>(count) > kMostOfMean * all)
+        return warned(busiest + " has " + std::to_string(static_cast<int>(100 * most / all)) +
+                          " % of the packets",
+                      "one CPU is full while others are idle: few flows, or a hash that ignores "
+                      "ports",
+                      "ethtool -N " + card.tuning->ports.front().name + " rx-flow-hash udp4 sdfn");
+    return passed("even over " + std::to_string(count) + " queues");
+}
+
+Finding check_rings(const Patient& patient, const Card& card) {
+    const Port* port = first_port(card);
+    if (port == nullptr)
+        return cannot_look(card);
+    const std::string statistics = "/sys/class/net/" + port->name + "/statistics/";
+    unsigned long long lost = 0;
+    for (const char* counter : {"rx_missed_errors", "rx_fifo_errors"})
+        lost = std::max(
+            lost, std::strtoull(patient.machine.text(statistics + counter).value_or("0").c_str(),
+                                nullptr, 10));
+    if (!port->device.rings)
+        return passed("the driver has none to set");
+    const std::string seen = std::to_string(port->device.rings->rx) + " packets a queue, " +
+                             std::to_string(lost) + " lost since boot";
+    if (lost != 0 && port->device.most_rings &&
+        port->device.rings->rx < port->device.most_rings->rx)
+        return warned(seen, "packets came faster than the CPU took them, and the ring was full",
+                      "sluicectl tune apply " + card.interface.name + " --profile flood");
+    return passed(seen);
+}
+
+Finding check_numa(const Patient& /*patient*/, const Card& card) {
+    if (!card.tuning)
+        return cannot_look(card);
+    const Host& host = card.tuning->host;
+    if (host.nodes.size() < 2)
+        return passed("one node");
+    for (const Port& port : card.tuning->ports) {
+        if (!port.node)
+            continue;
+        const auto is_far = [&](const QueueIrq& irq) {
+            return std::ranges::none_of(irq.affinity, [&](unsigned number) {
+                const Cpu* cpu = host.find(number);
+                return cpu != nullptr && cpu->node == *port.node;
+            });
+        };
+        const auto far = std::ranges::count_if(port.irqs, is_far);
+        if (far != 0)
+            return warned(std::to_string(far) + " interrupts of " + port.name +
+                              " go to another node than its own",
+                          "every packet crosses the link between the sockets",
+                          "sluicectl tune apply " + card.interface.name);
+    }
+    return passed("interrupts are on the card's node, or free to be");
+}
+
+Finding check_tuning(const Patient& patient, const Card& card) {
+    const auto drifts =
+        drifted(patient.machine, JournalFolder(patient.options.state_dir), card.interface.name);
+    if (!drifts && drifts.error().code == ErrorCode::not_found)
+        return passed("not tuned by Sluice");
+    if (!drifts)
+        return warned(drifts.error().message, "its queues are not where they were put",
+                      drifts.error().hint);
+    if (!drifts->empty())
+        return warned(std::to_string(drifts->size()) + " settings are not as they were set",
+                      "somebody else sets them too: irqbalance, tuned, or a script",
+                      "sluicectl tune verify " + card.interface.name);
+    return passed("as it was set");
+}
+
+constexpr CardCheck kChecks[] = {
+    {"link", check_link},
+    {"kind", check_kind},
+    {"other-program", check_other_program},
+    {"xdp-mode", check_mode},
+    {"mtu", check_mtu},
+    {"offloads", check_offloads},
+    {"vlan-offload", check_vlan_offload},
+    {"queues", check_queues},
+    {"spread", check_spread},
+    {"rings", check_rings},
+    {"numa", check_numa},
+    {"tuning", check_tuning},
+};
+
+}  // namespace
+
+std::span<const CardCheck> card_checks() {
+    return kChecks;
+}
+
+}  // namespace sluice

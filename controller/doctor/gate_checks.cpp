@@ -1,0 +1,209 @@
+// The gate, its policy and its daemon.
+#include <netinet/in.h>
+
+#include <algorithm>
+#include <ctime>
+
+#include "control/client.h"
+#include "doctor/doctor.h"
+#include "gate/counters.h"
+#include "gate/source_rules.h"
+#include "net/host.h"
+#include "operate/protected_sources.h"
+
+namespace sluice {
+
+namespace {
+
+std::string card_name(const Patient& patient) {
+    return patient.cards.empty() ? "eth0" : patient.cards.front().interface.name;
+}
+
+Finding check_config(const Patient& patient) {
+    if (patient.config_error)
+        return failed_check(patient.config_error->message, "the gate cannot be told what to limit",
+                            patient.config_error->hint.empty()
+                                ? "sluicectl policy check " + patient.options.config
+                                : patient.config_error->hint);
+    if (!patient.policy)
+        return warned("no gate, and no " + patient.options.config,
+                      "without limits the gate only counts",
+                      "sluicectl init -o " + patient.options.config);
+    for (const std::string& name : patient.policy->interfaces)
+        if (const auto interface = find_interface(name); !interface)
+            return warned("it names " + name + ", which does not exist",
+                          "that interface is not protected; " + interface.error().hint,
+                          "sluicectl policy check " + patient.options.config);
+    return passed(std::to_string(patient.policy->services.size()) + " services");
+}
+
+Finding check_attached(const Patient& patient) {
+    const std::string attach = "sluicectl attach " + card_name(patient);
+    if (!patient.gate && patient.gate.error().code == ErrorCode::not_permitted)
+        return skipped(patient.gate.error().message, "sudo sluicectl doctor");
+    if (!patient.gate && patient.gate.error().code == ErrorCode::unreachable)
+        return warned("no gate in " + patient.options.pin_dir, "nothing is limited or banned",
+                      attach);
+    if (!patient.gate)
+        return failed_check(patient.gate.error().message, "nothing can be changed or looked at",
+                            patient.gate.error().hint.empty() ? attach : patient.gate.error().hint);
+    const auto acting = std::ranges::count_if(patient.attachments, &Attachment::acts);
+    if (acting == 0)
+        return failed_check("a gate that is attached nowhere", "everything passes", attach);
+    return passed("on " + std::to_string(acting) + (acting == 1 ? " interface" : " interfaces"));
+}
+
+Finding check_daemon(const Patient& patient) {
+    constexpr std::chrono::milliseconds kPatience(1'000);
+    const auto client = ControlClient::connect(patient.options.socket, kPatience);
+    if (client)
+        return passed("runs");
+    if (client.error().code == ErrorCode::not_permitted)
+        return skipped(client.error().message, "join the group that [control] names, or use sudo");
+    if (!patient.gate)
+        return skipped("does not run; there is no gate to keep", "");
+    return warned("does not run",
+                  "the gate works without it, and bans and policy would not outlive a reboot",
+                  "systemctl enable --now sluiced");
+}
+
+Finding check_lockout(const Patient& patient) {
+    const Operator& who = patient.options.who;
+    if (!who.from)
+        return passed("nobody is here over SSH");
+    if (!patient.gate)
+        return skipped("no gate that could lock out " + who.from->to_string(), "");
+    SourceRules rules(**patient.gate);
+    std::vector<std::string> warnings;
+    if (const Status looked = warn_of_own_ban(rules, who, warnings); !looked)
+        return skipped(looked.error().message, looked.error().hint);
+    if (!warnings.empty())
+        return failed_check(warnings.front(), "you are cut off once this session ends",
+                            "sluicectl unban " + who.from->to_string());
+    return passed(who.from->to_string() + ", from where you are here, is not banned");
+}
+
+bool is_loopback(const IpAddress& address) {
+    constexpr uint32_t kFirstOctet = 127;
+    return address.family() == Family::ipv4 ? address.ipv4_host_order() >> 24 == kFirstOctet
+                                            : address.high64() == 0 && address.low64() == 1;
+}
+
+bool is_everywhere(const IpAddress& address) {
+    return address == IpAddress() || address == IpAddress::from_ipv4(0);
+}
+
+bool covers(const Match& match, const Listener& listener) {
+    if (match.protocol != listener.protocol)
+        return false;
+    if (match.ports && (listener.port < match.ports->first || listener.port > match.ports->second))
+        return false;
+    // Whoever listens everywhere is reached at that destination, too.
+    return !match.destination || is_everywhere(listener.address) ||
+           match.destination->contains(listener.address);
+}
+
+std::string name_of(const Listener& listener) {
+    return (listener.protocol == IPPROTO_TCP ? "tcp/" : "udp/") + std::to_string(listener.port);
+}
+
+Finding check_services(const Patient& patient) {
+    constexpr uint16_t kFirstEphemeral = 32'768;  // of clients that wait for answers
+    constexpr size_t kMostNamed = 5;
+    if (!patient.policy)
+        return skipped("no policy that could cover a port", "");
+    const auto& services = patient.policy->services;
+    const auto other = std::ranges::find(services, "other", &Service::name);
+    if (other != services.end() && (!other->per_source.empty() || !other->budget.empty()))
+        return passed("what no service names has the limits of \"other\"");
+    const auto found = listeners();
+    if (!found)
+        return skipped(found.error().message, found.error().hint);
+    std::vector<std::string> uncovered;
+    for (const Listener& listener : *found) {
+        const bool is_local = is_loopback(listener.address);
+        const bool is_client = listener.protocol == IPPROTO_UDP && listener.port >= kFirstEphemeral;
+        const auto knows = [&](const Service& service) {
+            return std::ranges::any_of(service.matches,
+                                       [&](const Match& match) { return covers(match, listener); });
+        };
+        const std::string name = name_of(listener);
+        if (!is_local && !is_client && std::ranges::none_of(services, knows) &&
+            std::ranges::find(uncovered, name) == uncovered.end())
+            uncovered.push_back(name);
+    }
+    if (uncovered.empty())
+        return passed("every listening port belongs to one");
+    std::string names;
+    for (size_t i = 0; i < std::min(uncovered.size(), kMostNamed); ++i)
+        names += (i == 0 ? "" : ", ") + uncovered[i];
+    if (uncovered.size() > kMostNamed)
+        names += " and " + std::to_string(uncovered.size() - kMostNamed) + " more";
+    return warned(names + " belong to no service", "no limit holds there",
+                  "add a [[service]] with match = [\"" + uncovered.front() +
+                      "\"], or limits for name = \"other\"");
+}
+
+Finding check_review(const Patient& patient) {
+    constexpr int64_t kDay = 86'400, kLongest = 30;
+    if (!patient.applied_s)
+        return skipped("no policy is in force", "");
+    const int64_t days =
+        (static_cast<int64_t>(std::time(nullptr)) - static_cast<int64_t>(*patient.applied_s)) /
+        kDay;
+    const std::string seen = "the policy is " + std::to_string(days) + " days old";
+    if (days >= kLongest)
+        return warned(seen, "traffic changes, and limits that nobody looks at cut real users first",
+                      "sluicectl services, then sluicectl policy apply " + patient.options.config);
+    return passed(seen);
+}
+
+Finding check_bans(const Patient& patient) {
+    if (!patient.gate)
+        return skipped("no gate", "");
+    const auto counts = SourceRules(**patient.gate).counts();
+    if (!counts)
+        return skipped(counts.error().message, counts.error().hint);
+    const std::string seen = std::to_string(counts->bans_enforced) + " in force of " +
+                             std::to_string(counts->bans_wanted);
+    if (counts->bans_enforced < counts->bans_wanted)
+        return failed_check(seen, "banned sources get through", "sluicectl bans");
+    return passed(seen);
+}
+
+Finding check_tables(const Patient& patient) {
+    constexpr double kNearlyFull = 0.9;
+    if (!patient.gate)
+        return skipped("no gate", "");
+    const auto counts = SourceRules(**patient.gate).counts();
+    if (!counts)
+        return skipped(counts.error().message, counts.error().hint);
+    for (const TableUse& table : counts->tables)
+        if (table.ratio() >= kNearlyFull)
+            return warned(std::string(table.name) + ": " + std::to_string(table.used) + " of " +
+                              std::to_string(table.capacity),
+                          "without room new bans are refused",
+                          "sluicectl bans flush --source NAME, of a list that is no longer needed");
+    const SourceUse use = source_use(**patient.gate);
+    if (use.evicted_live != 0)
+        return warned(std::to_string(use.evicted_live) +
+                          " sources lost their state while it "
+                          "mattered",
+                      "attackers that are forgotten start afresh",
+                      "set [sources] capacity to twice what it is, detach, and attach again");
+    return passed("room in all of them");
+}
+
+constexpr HostCheck kChecks[] = {
+    {"config", check_config},   {"gate", check_attached},     {"daemon", check_daemon},
+    {"lockout", check_lockout}, {"services", check_services}, {"review", check_review},
+    {"bans", check_bans},       {"tables", check_tables},
+};
+
+}  // namespace
+
+std::span<const HostCheck> gate_checks() {
+    return kChecks;
+}
+
+}  // namespace sluice

@@ -1,0 +1,489 @@
+#include "tune/plan.h"
+
+#include <algorithm>
+#include <bit>
+#include <map>
+
+#include "tune/place.h"
+
+namespace sluice {
+
+namespace {
+
+// What Documentation/networking/scaling suggests for a moderately loaded server.
+constexpr unsigned kFlowEntries = 32'768;
+constexpr const char* kFlowTable = "/proc/sys/net/core/rps_sock_flow_entries";
+
+// Descriptors a queue. A burst has to fit while its CPU is busy; larger rings spoil the cache.
+constexpr unsigned kBalancedRing = 1'024;
+constexpr unsigned kFloodRing = 4'096;
+// Microseconds until a card interrupts: few for short waits, more where every interrupt is one too
+// many.
+constexpr unsigned kLatencyWait = 8;
+constexpr unsigned kFloodWait = 64;
+
+std::string text_of(unsigned number) {
+    return std::to_string(number);
+}
+
+std::string plural(size_t number, const std::string& noun) {
+    return std::to_string(number) + ' ' + noun + (number == 1 ? "" : "s");
+}
+
+std::string cpus_text(const CpuSet& cpus) {
+    return cpus.empty() ? "none" : (cpus.size() == 1 ? "CPU " : "CPUs ") + cpu_list_text(cpus);
+}
+
+unsigned queues_of(const Channels& channels) {
+    return channels.combined != 0 ? channels.combined : std::min(channels.rx, channels.tx);
+}
+
+// Drivers whose XDP needs a sending queue of its own for each receiving one.
+bool needs_half(const std::string& driver) {
+    return driver == "ena" || driver == "gve";
+}
+
+// A card with hardware that loses its link while it is set up anew.
+bool has_link_to_lose(const std::string& driver) {
+    return driver != "veth" && driver != "virtio_net" && driver != "tun" && driver != "hv_netvsc";
+}
+
+class PortPlanner {
+  public:
+    PortPlanner(const PlanInput& input, const Port& port, Plan& plan)
+        : input_(input),
+          port_(port),
+          plan_(plan),
+          workers_(workers_near(input.host, port.node, input.wishes.reserve_cores)) {}
+
+    // First how many queues, then where each belongs; `first` is the worker of the first one.
+    void place(size_t first);
+    // The device's own, then interrupts, then masks: later ones depend on earlier ones.
+    void plan_device();
+    void plan_interrupts();
+    // `busy`: CPUs that take interrupts, of whatever port.
+    void plan_masks(const CpuSet& busy);
+
+    [[nodiscard]] const PortPlan& summary() const { return summary_; }
+    [[nodiscard]] const Workers& workers() const { return workers_; }
+    [[nodiscard]] bool steers() const { return steers_; }
+    [[nodiscard]] CpuSet interrupted() const;
+
+  private:
+    void count_queues();
+    void plan_channels();
+    void plan_rings();
+    void plan_coalescing();
+    void plan_spread();
+    void plan_steering(const ReceiveQueue& queue, const CpuSet& busy);
+    void plan_sending();
+    [[nodiscard]] unsigned cpu_of(unsigned queue) const;
+    void change_part(DevicePart part, std::string before, std::string after, std::string value,
+                     std::string why);
+    void change_file(const std::string& path, const std::string& what, std::string before,
+                     std::string after, std::string value, std::string why);
+    [[nodiscard]] std::string near() const {
+        return port_.node ? " on node " + text_of(*port_.node) : "";
+    }
+
+    const PlanInput& input_;
+    const Port& port_;
+    Plan& plan_;
+    Workers workers_;
+    PortPlan summary_;
+    size_t first_ = 0;
+    bool steers_ = false;
+};
+
+void PortPlanner::count_queues() {
+    const DeviceFacts& device = port_.device;
+    summary_.queues =
+        device.channels ? queues_of(*device.channels) : static_cast<unsigned>(port_.receive.size());
+    summary_.queues_wanted = summary_.queues;
+    if (!device.channels || !device.most_channels)
+        return;
+    const unsigned most = queues_of(*device.most_channels);
+    summary_.most_queues = most;
+    const unsigned usable = needs_half(device.driver) ? std::max(1U, most / 2) : most;
+    if (usable == 0)
+        return;
+    summary_.queues_wanted = std::min(usable, static_cast<unsigned>(workers_.cores));
+}
+
+void PortPlanner::place(size_t first) {
+    first_ = first;
+    summary_.name = port_.name;
+    summary_.driver = port_.device.driver;
+    summary_.node = port_.node;
+    summary_.cores = workers_.cores;
+    count_queues();
+    if (summary_.queues_wanted != summary_.queues && port_.device.xdp == XdpUse::native) {
+        plan_.notes.push_back(
+            port_.name + ": " + plural(summary_.queues_wanted, "queue") +
+            " would be right, but drivers refuse that while XDP is attached: sluicectl detach " +
+            input_.interface + ", apply, attach again.");
+        summary_.queues_wanted = summary_.queues;
+    }
+    for (unsigned queue = 0; queue < summary_.queues_wanted; ++queue) {
+        const auto irq = std::ranges::find_if(
+            port_.irqs, [&](const QueueIrq& one) { return one.receives && one.queue == queue; });
+        const bool stays = irq != port_.irqs.end() && irq->managed && !irq->affinity.empty();
+        summary_.places.push_back(
+            {.queue = queue,
+             .cpu = stays ? *irq->affinity.begin()
+                          : workers_.order[(first_ + queue) % workers_.order.size()],
+             .has_interrupt = !port_.irqs.empty()});
+    }
+}
+
+unsigned PortPlanner::cpu_of(unsigned queue) const {
+    return queue < summary_.places.size()
+               ? summary_.places[queue].cpu
+               : workers_.order[(first_ + queue) % workers_.order.size()];
+}
+
+CpuSet PortPlanner::interrupted() const {
+    CpuSet cpus;
+    for (const QueuePlace& place : summary_.places)
+        if (place.has_interrupt)
+            cpus.insert(place.cpu);
+    return cpus;
+}
+
+void PortPlanner::change_part(DevicePart part, std::string before, std::string after,
+                              std::string value, std::string why) {
+    plan_.changes.push_back({.setting = {SettingKind::device_part, port_.name, part},
+                             .what = port_.name + ' ' + std::string(part_name(part)),
+                             .before = std::move(before),
+                             .after = std::move(after),
+                             .value = std::move(value),
+                             .why = std::move(why),
+                             .is_optional = part != DevicePart::channels});
+}
+
+void PortPlanner::change_file(const std::string& path, const std::string& what, std::string before,
+                              std::string after, std::string value, std::string why) {
+    plan_.changes.push_back({.setting = {SettingKind::file, path},
+                             .what = what,
+                             .before = std::move(before),
+                             .after = std::move(after),
+                             .value = std::move(value),
+                             .why = std::move(why)});
+}
+
+void PortPlanner::plan_channels() {
+    const unsigned now = summary_.queues, wanted = summary_.queues_wanted;
+    if (now == wanted)
+        return;
+    const bool combined = port_.device.channels->combined != 0;
+    Channels channels = *port_.device.channels;
+    if (combined)
+        channels.combined = wanted;
+    else
+        channels.rx = channels.tx = wanted;
+    DeviceFacts facts;
+    facts.channels = channels;
+    std::string why;
+    if (wanted < workers_.cores && needs_half(port_.device.driver))
+        why = port_.device.driver + " keeps half of its " + plural(*summary_.most_queues, "queue") +
+              " for what XDP sends, so " + text_of(wanted) + " can receive.";
+    else if (wanted < workers_.cores)
+        why = "The driver has no more, and every core" + near() + " can use one.";
+    else if (wanted < now)
+        why = "One queue for each of the " + plural(wanted, "core") + near() +
+              ": more of them only add interrupts.";
+    else
+        why = "One queue for each of the " + plural(wanted, "core") + near() +
+              ": fewer leave cores idle in a flood.";
+    change_part(DevicePart::channels, text_of(now), text_of(wanted),
+                *part_text(facts, DevicePart::channels), std::move(why));
+    plan_.cautions.push_back(
+        port_.name + ": a change of channels " +
+        (has_link_to_lose(port_.device.driver) ? "takes the link down for a moment, and " : "") +
+        "sets RSS and all affinities back, so it comes first.");
+}
+
+void PortPlanner::plan_rings() {
+    const auto& now = port_.device.rings;
+    const auto& most = port_.device.most_rings;
+    if (!now || !most || input_.wishes.profile == TuneProfile::latency)
+        return;
+    const bool flood = input_.wishes.profile == TuneProfile::flood;
+    const unsigned wanted = std::min(most->rx, flood ? kFloodRing : kBalancedRing);
+    if (now->rx >= wanted)
+        return;
+    change_part(DevicePart::rings, text_of(now->rx), text_of(wanted), "rx " + text_of(wanted),
+                "So many packets a queue wait, instead of being lost, while its CPU is busy.");
+    if (has_link_to_lose(port_.device.driver))
+        plan_.cautions.push_back(port_.name +
+                                 ": a change of rings takes the link down for a moment.");
+}
+
+void PortPlanner::plan_coalescing() {
+    if (!port_.device.coalescing)
+        return;
+    const Coalescing& now = *port_.device.coalescing;
+    const auto before = *part_text(port_.device, DevicePart::coalescing);
+    switch (input_.wishes.profile) {
+        case TuneProfile::balanced:
+            if (!now.adaptive_rx)
+                change_part(DevicePart::coalescing, before, "adaptive-rx on", "adaptive-rx on",
+                            "The card itself waits longer the more packets come.");
+            return;
+        case TuneProfile::latency:
+            if (now.adaptive_rx || now.rx_usecs > kLatencyWait) {
+                const std::string value = "adaptive-rx off rx-usecs " + text_of(kLatencyWait);
+                change_part(DevicePart::coalescing, before, value, value,
+                            "A packet waits for its interrupt for so many microseconds at most.");
+            }
+            return;
+        case TuneProfile::flood:
+            break;
+    }
+    if (now.adaptive_rx || now.rx_usecs < kFloodWait) {
+        const std::string value = "adaptive-rx off rx-usecs " + text_of(kFloodWait);
+        change_part(DevicePart::coalescing, before, value, value,
+                    "Fewer interrupts, each for more packets; a packet waits a little longer.");
+    }
+}
+
+void PortPlanner::plan_spread() {
+    const auto& spread = port_.device.spread;
+    // A change of channels makes the driver spread evenly by itself.
+    if (spread.empty() || summary_.queues != summary_.queues_wanted || summary_.queues < 2)
+        return;
+    std::vector<size_t> buckets(summary_.queues);
+    bool is_lost = false;  // to a queue that is not there
+    for (const uint32_t queue : spread) {
+        if (queue < buckets.size())
+            buckets[queue]++;
+        else
+            is_lost = true;
+    }
+    const auto [least, most] = std::ranges::minmax_element(buckets);
+    if (!is_lost && *most - *least <= 1)
+        return;
+    DeviceFacts even;
+    for (size_t bucket = 0; bucket < spread.size(); ++bucket)
+        even.spread.push_back(static_cast<uint32_t>(bucket % summary_.queues));
+    const auto name = [&](auto at) { return std::to_string(at - buckets.begin()); };
+    change_part(DevicePart::spread,
+                "queue " + name(least) + " has " + plural(*least, "bucket") + ", queue " +
+                    name(most) + ' ' + std::to_string(*most),
+                "even", *part_text(even, DevicePart::spread),
+                "RSS gives every queue its part, so that none is full while others are idle.");
+}
+
+void PortPlanner::plan_device() {
+    plan_channels();
+    plan_rings();
+    plan_coalescing();
+    plan_spread();
+    plan_.ports.push_back(summary_);
+}
+
+void PortPlanner::plan_interrupts() {
+    size_t managed = 0;
+    for (const QueueIrq& irq : port_.irqs) {
+        if (irq.queue >= summary_.queues_wanted)
+            continue;
+        if (irq.managed) {
+            ++managed;
+            continue;
+        }
+        const unsigned cpu = cpu_of(irq.queue);
+        if (irq.affinity == CpuSet{cpu})
+            continue;
+        const size_t turn = first_ + irq.queue;
+        std::string why = "Queue " + text_of(irq.queue);
+        if (turn < workers_.cores)
+            why += " has a core" + near() + " to itself.";
+        else if (turn < workers_.order.size())
+            why += " has the second thread of a core: there are more queues than cores.";
+        else
+            why += " shares a CPU: there are more queues than CPUs.";
+        plan_.changes.push_back({.setting = {SettingKind::irq, irq.name},
+                                 .what = "IRQ " + text_of(irq.number) + " (" + irq.name + ')',
+                                 .before = cpus_text(irq.affinity),
+                                 .after = cpus_text({cpu}),
+                                 .value = text_of(cpu),
+                                 .why = std::move(why),
+                                 // The kernel refuses where it manages the interrupt itself.
+                                 .is_optional = true});
+    }
+    if (managed != 0)
+        plan_.notes.push_back(port_.name + ": the kernel manages " + plural(managed, "interrupt") +
+                              " itself and lets nobody move them; masks follow where they are.");
+}
+
+void PortPlanner::plan_steering(const ReceiveQueue& queue, const CpuSet& busy) {
+    CpuSet wanted;
+    if (summary_.queues_wanted < workers_.cores) {
+        wanted = CpuSet(workers_.order.begin(),
+                        workers_.order.begin() + static_cast<ptrdiff_t>(workers_.cores));
+        for (const unsigned cpu : busy)
+            wanted.erase(cpu);
+    }
+    steers_ = steers_ || !wanted.empty();
+    const std::string folder = queue_folder(port_.name, true, queue.number);
+    const std::string name = port_.name + " rx-" + text_of(queue.number);
+    if (wanted != queue.rps)
+        change_file(folder + "/rps_cpus", name + " RPS", cpus_text(queue.rps), cpus_text(wanted),
+                    cpu_mask_text(wanted),
+                    wanted.empty()
+                        ? "There is a queue for each core: steering on would only add interrupts."
+                        : "Fewer queues than cores: these share the work on what XDP passes, and "
+                          "leave CPUs with interrupts alone.");
+    if (wanted.empty())
+        return;
+    const unsigned flows = std::bit_floor(kFlowEntries / std::max(1U, summary_.queues_wanted));
+    if (queue.flows < flows && input_.host.flow_entries)
+        change_file(folder + "/rps_flow_cnt", name + " RFS", text_of(queue.flows), text_of(flows),
+                    text_of(flows),
+                    "Packets go to the CPU where their reader runs; this is the queue's part of "
+                    "the table.");
+}
+
+void PortPlanner::plan_sending() {
+    std::map<unsigned, unsigned> cpus;
+    for (const SendQueue& queue : port_.send)
+        if (queue.number < summary_.queues_wanted)
+            cpus[queue.number] = cpu_of(queue.number);
+    // A single queue has no mask.
+    if (cpus.size() < 2)
+        return;
+    const auto shares = senders(input_.host, cpus);
+    for (const SendQueue& queue : port_.send) {
+        const auto share = shares.find(queue.number);
+        if (share == shares.end() || !queue.xps || *queue.xps == share->second)
+            continue;
+        change_file(queue_folder(port_.name, false, queue.number) + "/xps_cpus",
+                    port_.name + " tx-" + text_of(queue.number) + " XPS", cpus_text(*queue.xps),
+                    cpus_text(share->second), cpu_mask_text(share->second),
+                    "No queue is closer to them: CPU " + text_of(cpus[queue.number]) +
+                        " completes what this one has sent.");
+    }
+}
+
+void PortPlanner::plan_masks(const CpuSet& busy) {
+    for (const ReceiveQueue& queue : port_.receive)
+        if (queue.number < summary_.queues_wanted)
+            plan_steering(queue, busy);
+    plan_sending();
+}
+
+void plan_flow_table(const PlanInput& input, Plan& plan) {
+    if (!input.host.flow_entries || *input.host.flow_entries >= kFlowEntries)
+        return;
+    plan.changes.push_back(
+        {.setting = {SettingKind::file, kFlowTable},
+         .what = "net.core.rps_sock_flow_entries",
+         .before = text_of(*input.host.flow_entries),
+         .after = text_of(kFlowEntries),
+         .value = text_of(kFlowEntries),
+         .why = "So many flows can be remembered with the CPU that reads them (RFS)."});
+}
+
+void add_notes(const PlanInput& input, const PortPlanner& planner, const Port& port, Plan& plan) {
+    const Workers& workers = planner.workers();
+    const PortPlan& summary = planner.summary();
+    if (workers.all_isolated)
+        plan.notes.push_back(port.name + ": all CPUs are isolated, so isolated ones are taken.");
+    else if (!port.node && input.host.nodes.size() > 1)
+        plan.notes.push_back(port.name + ": names no node, so all " +
+                             plural(input.host.nodes.size(), "node") + " count as near.");
+    if (!workers.reserved.empty())
+        plan.notes.push_back(cpus_text(workers.reserved) + ": reserved, no queue is put there.");
+    if (planner.steers() && port.device.xdp != XdpUse::generic)
+        plan.notes.push_back(
+            port.name + ": RPS acts behind native XDP, so what the gate drops is dropped on " +
+            (summary.queues_wanted == 1 ? "one CPU" : plural(summary.queues_wanted, "CPU")) +
+            " whatever is set here; more queues would spread that.");
+    if (port.irqs.empty() && summary.queues_wanted > 0)
+        plan.notes.push_back(port.name +
+                             ": has no interrupts of its own, so there are none to place.");
+}
+
+void add_circumstances(const PlanInput& input, Plan& plan) {
+    const bool moves = std::ranges::any_of(
+        plan.changes, [](const Change& change) { return change.setting.kind == SettingKind::irq; });
+    const bool has_irqs =
+        std::ranges::any_of(input.ports, [](const Port& port) { return !port.irqs.empty(); });
+    if (input.host.irqbalance && has_irqs)
+        plan.notes.emplace_back(
+            "irqbalance runs, and moves interrupts every 10 s: apply writes a policy script that "
+            "takes these ones from it, and says how to install it.");
+    if (input.host.tuned)
+        plan.notes.emplace_back(
+            "tuned runs, and may set some of this as well: tuned-adm active shows its profile.");
+    if (input.host.sys_read_only && !plan.changes.empty())
+        plan.hindrances.emplace_back(
+            "/sys is read-only, as in a container: apply this on the host itself");
+    else if (input.host.irqs_read_only && moves)
+        plan.hindrances.emplace_back(
+            "/proc/irq is read-only, as in a container: apply this on the host itself");
+}
+
+}  // namespace
+
+bool is_of_device(const Change& change) {
+    return change.setting.kind == SettingKind::device_part;
+}
+
+Result<PlanInput> look_at(const Machine& machine, const std::string& interface,
+                          const TuneSettings& wishes) {
+    PlanInput input;
+    input.interface = interface;
+    input.wishes = wishes;
+    const auto names = ports_below(machine, interface);
+    if (!names)
+        return names.error();
+    auto host = look_at_cpus(machine);
+    if (!host)
+        return host.error();
+    input.host = *std::move(host);
+    for (const std::string& name : *names) {
+        auto port = look_at_port(machine, name);
+        if (!port)
+            return port.error();
+        input.ports.push_back(*std::move(port));
+    }
+    return input;
+}
+
+Plan make_plan(const PlanInput& input) {
+    Plan plan;
+    plan.interface = input.interface;
+    plan.profile = input.wishes.profile;
+    std::vector<PortPlanner> planners;
+    CpuSet busy;
+    size_t first = 0;
+    for (const Port& port : input.ports) {
+        PortPlanner& planner = planners.emplace_back(input, port, plan);
+        planner.place(first);
+        // The slaves of a bond are busy at the same time: the next one begins where this one ends.
+        first += planner.summary().places.size();
+        busy.merge(planner.interrupted());
+    }
+    if (input.ports.size() > 1 || input.ports.front().name != input.interface) {
+        std::string names;
+        for (const Port& port : input.ports)
+            names += (names.empty() ? "" : ", ") + port.name;
+        plan.notes.push_back(input.interface + ": packets come in through " + names +
+                             ", which is where they are spread.");
+    }
+    for (PortPlanner& planner : planners)
+        planner.plan_device();
+    for (PortPlanner& planner : planners)
+        planner.plan_interrupts();
+    for (PortPlanner& planner : planners)
+        planner.plan_masks(busy);
+    if (std::ranges::any_of(planners, &PortPlanner::steers))
+        plan_flow_table(input, plan);
+    for (size_t i = 0; i < planners.size(); ++i)
+        add_notes(input, planners[i], input.ports[i], plan);
+    add_circumstances(input, plan);
+    return plan;
+}
+
+}  // namespace sluice

@@ -1,0 +1,205 @@
+#include "tune/port.h"
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+
+#include "base/text.h"
+
+namespace sluice {
+
+namespace {
+
+constexpr const char* kInterfaces = "/sys/class/net/";
+// A bond of VLANs of bonds is deeper than anybody goes; loops do not exist, but trees are files.
+constexpr int kDeepestStack = 8;
+
+std::string lower_case(std::string text) {
+    std::ranges::transform(text, text.begin(), [](unsigned char c) {
+        return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : static_cast<char>(c);
+    });
+    return text;
+}
+
+// The last number before the '@' of "mlx5_comp3@pci:0000:3b:00.0", or of the whole.
+std::optional<unsigned> last_number(std::string_view name) {
+    name = name.substr(0, name.find('@'));
+    const size_t start = name.find_last_not_of("0123456789") + 1;
+    unsigned number = 0;
+    const auto [stop, failure] =
+        std::from_chars(name.data() + start, name.data() + name.size(), number);
+    return failure == std::errc{} && stop == name.data() + name.size() ? std::optional(number)
+                                                                       : std::nullopt;
+}
+
+// What a driver's name of an interrupt says of its queue; nothing where it serves none.
+std::optional<QueueIrq> read_name(const std::string& name) {
+    const std::string lower = lower_case(name);
+    const auto contains = [&](std::string_view part) {
+        return lower.find(part) != std::string::npos;
+    };
+    for (const std::string_view other :
+         {"config", "async", "mgmnt", "mgmt", "misc", "fdir", "event"})
+        if (contains(other))
+            return std::nullopt;
+    const auto queue = last_number(lower);
+    if (!queue)
+        return std::nullopt;
+    QueueIrq irq;
+    irq.name = name;
+    irq.queue = *queue;
+    if (contains("txrx") || contains("tx-rx") || contains("comp") || contains("ntfy")) {
+        irq.receives = irq.sends = true;
+    } else {
+        irq.receives = contains("input") || contains("rx");
+        irq.sends = contains("output") || contains("tx");
+    }
+    return irq.receives || irq.sends ? std::optional(irq) : std::nullopt;
+}
+
+// gve numbers its notification blocks through: the sending half first.
+void split_notification_blocks(std::vector<QueueIrq>& irqs) {
+    const auto is_block = [](const QueueIrq& irq) {
+        return irq.name.find("ntfy") != std::string::npos;
+    };
+    const auto half = static_cast<unsigned>(std::ranges::count_if(irqs, is_block) / 2);
+    for (QueueIrq& irq : irqs) {
+        if (!is_block(irq))
+            continue;
+        irq.receives = irq.queue >= half;
+        irq.sends = !irq.receives;
+        if (irq.receives)
+            irq.queue -= half;
+    }
+}
+
+Status read_irqs(const Machine& machine, Port& port) {
+    const auto own = irqs_of(machine, port.name);
+    for (const InterruptLine& line : interrupts(machine)) {
+        if (!own.contains(line.number))
+            continue;
+        auto irq = read_name(line.name);
+        if (!irq)
+            continue;
+        irq->number = line.number;
+        const std::string path = "/proc/irq/" + std::to_string(line.number) + "/smp_affinity_list";
+        const auto affinity = parse_cpu_list(machine.text(path).value_or(""));
+        if (!affinity)
+            return affinity.error().with_context(machine.path_of(path));
+        irq->affinity = *affinity;
+        irq->managed = machine.text("/sys/kernel/debug/irq/irqs/" + std::to_string(line.number))
+                           .value_or("")
+                           .find("IRQD_AFFINITY_MANAGED") != std::string::npos;
+        port.irqs.push_back(*std::move(irq));
+    }
+    split_notification_blocks(port.irqs);
+    std::ranges::stable_sort(port.irqs, {}, &QueueIrq::queue);
+    return {};
+}
+
+Result<CpuSet> read_mask(const Machine& machine, const std::string& path) {
+    const auto mask = parse_cpu_mask(machine.text(path).value_or("0"));
+    return mask ? mask : mask.error().with_context(machine.path_of(path));
+}
+
+Status read_queues(const Machine& machine, Port& port) {
+    for (const std::string& name : machine.names_in(kInterfaces + port.name + "/queues")) {
+        const auto number = last_number(name);
+        const bool receives = name.starts_with("rx-");
+        if (!number || (!receives && !name.starts_with("tx-")))
+            continue;
+        const std::string folder = queue_folder(port.name, receives, *number);
+        if (receives) {
+            const auto rps = read_mask(machine, folder + "/rps_cpus");
+            if (!rps)
+                return rps.error();
+            port.receive.push_back(
+                {*number, *rps,
+                 last_number(machine.text(folder + "/rps_flow_cnt").value_or("0")).value_or(0)});
+        } else {
+            SendQueue queue{*number, std::nullopt};
+            if (machine.text(folder + "/xps_cpus")) {
+                const auto xps = read_mask(machine, folder + "/xps_cpus");
+                if (!xps)
+                    return xps.error();
+                queue.xps = *xps;
+            }
+            port.send.push_back(std::move(queue));
+        }
+    }
+    return {};
+}
+
+void add_ports(const Machine& machine, const std::string& name, int depth,
+               std::vector<std::string>& ports) {
+    constexpr std::string_view kLower = "lower_";
+    bool is_stacked = false;
+    for (const std::string& entry : machine.names_in(kInterfaces + name)) {
+        if (!entry.starts_with(kLower) || depth == kDeepestStack)
+            continue;
+        is_stacked = true;
+        add_ports(machine, entry.substr(kLower.size()), depth + 1, ports);
+    }
+    if (!is_stacked && std::ranges::find(ports, name) == ports.end())
+        ports.push_back(name);
+}
+
+}  // namespace
+
+std::string queue_folder(const std::string& interface, bool receives, unsigned number) {
+    return kInterfaces + interface + "/queues/" + (receives ? "rx-" : "tx-") +
+           std::to_string(number);
+}
+
+std::set<unsigned> irqs_of(const Machine& machine, const std::string& interface) {
+    std::set<unsigned> numbers;
+    const std::string device = kInterfaces + interface + "/device";
+    // Those of a virtio device belong to the PCI device above it.
+    for (const std::string& folder : {device + "/msi_irqs", device + "/../msi_irqs"}) {
+        for (const std::string& number : machine.names_in(folder))
+            if (const auto irq = last_number(number))
+                numbers.insert(*irq);
+        if (!numbers.empty())
+            break;
+    }
+    return numbers;
+}
+
+Result<std::vector<std::string>> ports_below(const Machine& machine, const std::string& interface) {
+    const bool is_name = !interface.empty() && interface.find('/') == std::string::npos &&
+                         interface != "." && interface != "..";
+    const bool is_there = is_name && machine.has(kInterfaces + interface);
+    if (is_name && !is_there && machine.is_live() && machine.ethtool().read(interface))
+        return failed(interface + " is here, but /sys shows another network namespace",
+                      "ip netns exec NAME sluicectl … mounts the right one");
+    if (!is_there) {
+        std::string hint = "interfaces here:";
+        for (const std::string& name : machine.names_in(kInterfaces))
+            hint += ' ' + name;
+        return make_error(ErrorCode::not_found, "no interface " + in_quotes(interface),
+                          std::move(hint));
+    }
+    std::vector<std::string> ports;
+    add_ports(machine, interface, 0, ports);
+    return ports;
+}
+
+Result<Port> look_at_port(const Machine& machine, const std::string& name) {
+    Port port;
+    port.name = name;
+    auto device = machine.ethtool().read(name);
+    if (!device)
+        return device.error();
+    port.device = *std::move(device);
+    // -1 where the card is near no node in particular.
+    if (const auto node = machine.text(kInterfaces + name + "/device/numa_node");
+        node && !node->starts_with('-'))
+        port.node = last_number(*node);
+    if (const Status read = read_irqs(machine, port); !read)
+        return read.error();
+    if (const Status read = read_queues(machine, port); !read)
+        return read.error();
+    return port;
+}
+
+}  // namespace sluice

@@ -1,0 +1,135 @@
+#include "tune/machine.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "machines.h"
+#include "temp_folder.h"
+#include "tree.h"
+#include "tune/host.h"
+#include "tune/port.h"
+
+namespace sluice {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+TEST(CapturedMachine, HasToLookLikeOne) {
+    const TempFolder folder;
+    const auto machine = Machine::captured(folder.path());
+    ASSERT_FALSE(machine);
+    EXPECT_EQ(machine.error().code, ErrorCode::not_found);
+    EXPECT_FALSE(Machine::captured("/nowhere"));
+}
+
+TEST(Interrupts, AreThoseWithANumberAndTheirNames) {
+    const TempFolder folder;
+    build_machine("virtio-one-queue", folder.path());
+    folder.write("proc/interrupts",
+                 "           CPU0       CPU1\n"
+                 " 24:          1          0  IO-APIC   5-edge      ACPI:Ged\n"
+                 "130:          0    2556509 PCI-MSIX-0000:00:02.0   1-edge      eth0-TxRx-0\n"
+                 "NMI:          0          0   Non-maskable interrupts\n"
+                 "ERR:          0\n");
+    const auto lines = interrupts(Machine::captured(folder.path()).value());
+    ASSERT_EQ(lines.size(), 2U);
+    EXPECT_EQ(lines[1].number, 130U);
+    EXPECT_EQ(lines[1].name, "eth0-TxRx-0");
+}
+
+TEST(Ports, AreThoseBelowWithTheNamesThatExistAsTheHint) {
+    const TempFolder folder;
+    build_machine("bond-of-two", folder.path());
+    const Machine machine = Machine::captured(folder.path()).value();
+    EXPECT_THAT(ports_below(machine, "bond0").value(), ElementsAre("eth0", "eth1"));
+    EXPECT_THAT(ports_below(machine, "eth1").value(), ElementsAre("eth1"));
+    const auto none = ports_below(machine, "eth7");
+    ASSERT_FALSE(none);
+    EXPECT_EQ(none.error().code, ErrorCode::not_found);
+    EXPECT_THAT(none.error().hint, HasSubstr("bond0 eth0 eth1"));
+    for (const char* name : {"", ".", "..", "../eth0", "eth0/queues"})
+        EXPECT_FALSE(ports_below(machine, name)) << name;
+}
+
+TEST(Port, KnowsWhichInterruptsServeQueues) {
+    const TempFolder folder;
+    {
+        Tree tree(folder.path());
+        tree.cpus("0-3", "0-3");
+        tree.card("eth0", 0, {}, {.receive = 2, .send = 2});
+        tree.irq("eth0", 10, "gve-mgmnt@pci:0000:00:04.0", "0-3");
+        for (unsigned block = 0; block < 4; ++block)
+            tree.irq("eth0", 11 + block,
+                     "gve-ntfy-blk" + std::to_string(block) + "@pci:0000:00:04.0", "0-3");
+        tree.irq("", 99, "nvme0q1-TxRx-0", "0-3");
+    }
+    const auto port = look_at_port(Machine::captured(folder.path()).value(), "eth0");
+    ASSERT_TRUE(port) << port.error().message;
+    ASSERT_EQ(port->irqs.size(), 4U);
+    for (const QueueIrq& irq : port->irqs) {
+        EXPECT_EQ(irq.sends, irq.number < 13) << irq.name;
+        EXPECT_EQ(irq.receives, !irq.sends) << irq.name;
+        EXPECT_EQ(irq.queue, (irq.number - 11) % 2) << irq.name;
+    }
+}
+
+TEST(Port, NamesTheFileThatMakesNoSense) {
+    const TempFolder folder;
+    build_machine("virtio-one-queue", folder.path());
+    folder.write("sys/class/net/eth0/queues/rx-0/rps_cpus", "no mask\n");
+    const auto port = look_at_port(Machine::captured(folder.path()).value(), "eth0");
+    ASSERT_FALSE(port);
+    EXPECT_THAT(port.error().message, HasSubstr("rx-0/rps_cpus"));
+    folder.write("sys/class/net/eth0/queues/rx-0/rps_cpus", "0\n");
+    folder.write("ethtool/eth0", "driver = virtio_net\nchannels = rx many\n");
+    const auto facts = look_at_port(Machine::captured(folder.path()).value(), "eth0");
+    ASSERT_FALSE(facts);
+    EXPECT_THAT(facts.error().message, HasSubstr("ethtool/eth0:2"));
+}
+
+TEST(DeviceFacts, AreReadBackFromTheirFile) {
+    const TempFolder folder;
+    DeviceFacts facts;
+    facts.driver = "ixgbe";
+    facts.channels = {1, 2, 3};
+    facts.most_channels = {4, 5, 6};
+    facts.rings = {7, 8};
+    facts.most_rings = {9, 10};
+    facts.coalescing = {true, 11};
+    facts.spread = {0, 2, 1};
+    facts.features = {{"rx-lro", true}, {"rx-gro-hw", false}};
+    facts.udp_by_port = false;
+    facts.xdp = XdpUse::generic;
+    folder.write("eth0", ethtool_file_text(facts));
+    const auto read = file_ethtool(folder.path())->read("eth0");
+    ASSERT_TRUE(read) << read.error().message;
+    EXPECT_EQ(ethtool_file_text(*read), ethtool_file_text(facts));
+    EXPECT_EQ(read->most_channels, facts.most_channels);
+    EXPECT_EQ(read->features, facts.features);
+}
+
+TEST(LiveEthtool, ReadsLoopbackAndKnowsWhoIsNotThere) {
+    const auto ethtool = live_ethtool();
+    EXPECT_TRUE(ethtool->read("lo"));
+    EXPECT_EQ(ethtool->read("no-such-0").error().code, ErrorCode::not_found);
+}
+
+TEST(Values, AreTheSameHoweverTheyAreWritten) {
+    const Setting irq{SettingKind::irq, "a"};
+    EXPECT_TRUE(is_same_value(irq, "0-1", "0,1\n"));
+    EXPECT_FALSE(is_same_value(irq, "0-1", "0-2"));
+    const Setting mask{SettingKind::file, "/rps_cpus"};
+    EXPECT_TRUE(is_same_value(mask, "3", "00000000,00000003\n"));
+    EXPECT_FALSE(is_same_value(mask, "3", "7"));
+    const Setting rings{SettingKind::device_part, "eth0", DevicePart::rings};
+    EXPECT_TRUE(is_same_value(rings, "rx 512", "rx 512 tx 256"));
+    EXPECT_FALSE(is_same_value(rings, "rx 512", "rx 256 tx 256"));
+    // An adaptive card moves its microseconds by itself.
+    const Setting coalescing{SettingKind::device_part, "eth0", DevicePart::coalescing};
+    EXPECT_TRUE(is_same_value(coalescing, "adaptive-rx on", "adaptive-rx on rx-usecs 77"));
+    EXPECT_FALSE(is_same_value(coalescing, "adaptive-rx on", "adaptive-rx off rx-usecs 8"));
+}
+
+}  // namespace
+}  // namespace sluice
