@@ -64,7 +64,7 @@ TEST(FleetPart, WhatIsAHostsOwnStaysOutAndIsNamedWithItsPlace) {
              "sluice.toml"));
     EXPECT_THAT(part.left_out,
                 ElementsAre("sluice.toml:2:1: interfaces: is each host's own, and stays out",
-                            "sluice.toml:6:1: redis: is each host's own, and stays out",
+                            "sluice.toml:6:2: redis: is each host's own, and stays out",
                             "sluice.toml:4:1: sources.capacity: is each host's own, and stays "
                             "out"));
     EXPECT_EQ(config_text(part.policy),
@@ -103,9 +103,8 @@ TEST(FleetPart, AHostsOwnAllowsStayAndItsWordAboutOneHolds) {
     std::vector<std::pair<std::string, bool>> allows;
     for (const Allow& allow : both(kFleet).sources.allow)
         allows.emplace_back(allow.prefix.to_string(), allow.exempt);
-    EXPECT_THAT(allows,
-                ElementsAre(std::pair("192.0.2.1/32", false), std::pair("192.0.2.2/32", true),
-                            std::pair("198.51.100.0/24", false)));
+    EXPECT_THAT(allows, ElementsAre(std::pair("192.0.2.1", false), std::pair("192.0.2.2", true),
+                                    std::pair("198.51.100.0/24", false)));
 }
 
 TEST(Capacity, NamesEveryBudgetAboveIt) {

@@ -36,7 +36,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"\n\n  mod = 'observe'", "3:3: mod: unknown key; did you mean \"mode\"?"},
         Wrong{"colour = 1",
               "1:1: colour: unknown key; known here: mode, interfaces, xdp_mode, sources, "
-              "service, class, events, control, metrics, redis, fleet"},
+              "service, class, events, control, metrics, redis, fleet, tune"},
         Wrong{"xdp_mode = 'fast'",
               "1:12: xdp_mode: \"fast\" is not an XDP mode; use one of: auto native generic"},
         Wrong{"interfaces = 'eth0'", "1:14: interfaces: is a string; use [\"eth0\"]"},
@@ -447,13 +447,14 @@ INSTANTIATE_TEST_SUITE_P(
 
 INSTANTIATE_TEST_SUITE_P(
     Tune, Refusals,
-    testing::Values(Wrong{"[tune]\nprofile = 'fast'",
-                          "2:11: tune.profile: \"fast\" is no profile; use \"latency\", "
-                          "\"balanced\" or \"flood\""},
-                    Wrong{"[tune]\nreserve_cores = -1",
-                          "2:17: tune.reserve_cores: -1 is out of range; use 0 to 1024"},
-                    Wrong{"[tune]\non_drift = 'mend'",
-                          "2:12: tune.on_drift: \"mend\" is unknown; use \"alarm\" or \"apply\""}));
+    testing::Values(
+        Wrong{"[tune]\nprofile = 'fast'",
+              "2:11: tune.profile: \"fast\" is no profile; use \"latency\", "
+              "\"balanced\" or \"flood\""},
+        Wrong{"[tune]\nreserve_cores = -1",
+              "2:17: tune.reserve_cores: -1 is out of range; use a whole number from 0 to 1024"},
+        Wrong{"[tune]\non_drift = 'mend'",
+              "2:12: tune.on_drift: \"mend\" is unknown; use \"alarm\" or \"apply\""}));
 
 INSTANTIATE_TEST_SUITE_P(
     LaterVersions, Refusals,
