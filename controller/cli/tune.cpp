@@ -89,7 +89,7 @@ Result<Answer> plan(const Options& options, const Session&) {
 }
 
 // A child that outlives this shell, and the session that its link may have carried.
-void leave_a_watcher(const Machine& machine, const JournalFolder& journals, const Options& options,
+void leave_a_watcher(const JournalFolder& journals, const Options& options,
                      const Session& session) {
     const pid_t child = ::fork();
     if (child != 0)
@@ -99,7 +99,12 @@ void leave_a_watcher(const Machine& machine, const JournalFolder& journals, cons
     (void)!::freopen("/dev/null", "r+", stdin);
     (void)!::freopen("/dev/null", "w", stdout);
     (void)!::freopen("/dev/null", "w", stderr);
-    const Status undone = undo_in_time(machine, journals, options.interface);
+    // The lock is the parent's: shared, it would be held until both are gone. What else was open is
+    // opened anew.
+    (void)::close_range(STDERR_FILENO + 1, ~0U, 0);
+    const auto machine = machine_of(options);
+    const Status undone =
+        machine ? undo_in_time(*machine, journals, options.interface) : Status(machine.error());
     if (!undone)
         log_change(session.who, "tune " + options.interface + ": not undone",
                    undone.error().message);
@@ -154,7 +159,7 @@ Result<Answer> apply(const Options& options, const Session& session) {
          .confirm = *confirm,
          .before_change = [&](const Change& change) {
              if (!std::exchange(is_watched, true))
-                 leave_a_watcher(*machine, journals, options, session);
+                 leave_a_watcher(journals, options, session);
              session.progress(change.what + ": " + change.before + " → " + change.after);
          }});
     if (!report)
