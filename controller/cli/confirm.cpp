@@ -104,9 +104,15 @@ Result<Answer> run(const std::string& id, const Session& session) {
     if (id != "all")
         return tuned;
     auto gate = confirm_gate(id, session);
-    // Tuning needs no gate.
+    // Tuning needs no gate; what waits in one and could not be confirmed goes back.
+    const bool is_no_gate = !gate && (gate.error().code == ErrorCode::not_found ||
+                                      gate.error().code == ErrorCode::unreachable);
+    if (is_no_gate && tuned.changed)
+        return tuned;
     if (!gate)
-        return tuned.changed ? Result<Answer>(std::move(tuned)) : gate.error();
+        return tuned.changed
+                   ? gate.error().with_context("tuning is confirmed, but the gate's change")
+                   : gate.error();
     for (const std::string& tuning : *tunings)
         gate->data["confirmed"].push_back(tuning);
     return gate;

@@ -4,6 +4,7 @@
 
 #include "cli/format.h"
 #include "cli/policy_compiles.h"
+#include "fleet/own_config.h"
 #include "fleet/policy_budgets.h"
 #include "gate/policy_store.h"
 
@@ -16,11 +17,13 @@ Result<PolicyDesk> PolicyDesk::open(const Session& session) {
     auto fleet = FleetWriter::open(**gate);
     if (!fleet)
         return fleet.error();
-    auto own = current_policy(**gate);
+    const auto in_force = current_policy(**gate);
+    if (!in_force)
+        return in_force.error();
+    auto own = own_config(**gate, session.state_dir);
     if (!own)
         return own.error();
-    PolicyDesk desk(*std::move(fleet), ConfigFile{std::move(own->policy), std::move(own->text),
-                                                  std::move(own->source)});
+    PolicyDesk desk(*std::move(fleet), *std::move(own), in_force->source);
     const auto reply = desk.fleet_.redis().run(policy_pointers_command(desk.keys_));
     auto pointers = reply ? parse_policy_pointers(*reply) : reply.error();
     if (!pointers) {

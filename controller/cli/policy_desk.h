@@ -26,8 +26,10 @@ class PolicyDesk {
     [[nodiscard]] const PolicyKeys& keys() const { return keys_; }
     // As they were when it was opened.
     [[nodiscard]] const PolicyPointers& pointers() const { return pointers_; }
-    // The configuration in force here, of which a version takes the place of a part.
+    // This host's own configuration, of which a version takes the place of a part.
     [[nodiscard]] const ConfigFile& own() const { return own_; }
+    // Where that in force here is from.
+    [[nodiscard]] const std::string& source_in_force() const { return source_in_force_; }
 
     Result<StoredVersion> read(uint64_t version);
     // Whether this host could put it in force: so could others, as far as it is not about them.
@@ -41,12 +43,16 @@ class PolicyDesk {
                               std::vector<std::string>& warnings);
 
   private:
-    PolicyDesk(FleetWriter fleet, ConfigFile own)
-        : fleet_(std::move(fleet)), keys_(fleet_.fleet()), own_(std::move(own)) {}
+    PolicyDesk(FleetWriter fleet, ConfigFile own, std::string source_in_force)
+        : fleet_(std::move(fleet)),
+          keys_(fleet_.fleet()),
+          own_(std::move(own)),
+          source_in_force_(std::move(source_in_force)) {}
 
     FleetWriter fleet_;
     PolicyKeys keys_;
     ConfigFile own_;
+    std::string source_in_force_;
     PolicyPointers pointers_;
     std::vector<PolicyOverride> overrides_;  // by Redis's clock
 };

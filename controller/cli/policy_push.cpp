@@ -242,7 +242,7 @@ Result<Answer> push_policy(const PolicyPushOptions& options, const Session& sess
             answer.warnings);
         if (!recorded)
             return recorded.error();
-        const auto here = parse_fleet_source(desk->own().source);
+        const auto here = parse_fleet_source(desk->source_in_force());
         const auto reply = desk->fleet().write_replicated(policy_push_command(
             desk->keys(),
             {.text = push->text,

@@ -9,6 +9,7 @@
 #include "fleet/feed_sync.h"
 #include "fleet/fleet_policy.h"
 #include "fleet/host_identity.h"
+#include "fleet/own_config.h"
 #include "fleet/policy_file.h"
 #include "fleet/policy_sync.h"
 #include "gate/policy_store.h"
@@ -62,32 +63,18 @@ Result<Answer> with_daemon(const Options& options, const Session& session) {
     return answer;
 }
 
-// What this host's own part of the configuration is, with no daemon that knows it.
-Result<ConfigFile> own_config(const Session& session, const Tables& tables) {
-    const std::string path = own_config_path(session.state_dir);
-    auto kept = load_config_file(path);
-    if (kept || kept.error().code != ErrorCode::not_found)
-        return kept;
-    auto current = current_policy(tables);
-    if (!current)
-        return current.error();
-    // The fleet's policy will take its place in the gate.
-    if (!parse_fleet_source(current->source))
-        if (const Status written = replace_file(path, current->text); !written)
-            return written.error();
-    return ConfigFile{std::move(current->policy), std::move(current->text),
-                      std::move(current->source)};
-}
-
 // The fleet's policy of now, put in force: once, as nobody is there to follow it.
 Status take_policy(const Session& session, Answer& answer) {
     auto gate = session.open_to_write();
     if (!gate)
         return gate.error();
     Tables& tables = gate->tables;
-    auto own = own_config(session, tables);
+    auto own = own_config(tables, session.state_dir);
     if (!own)
         return own.error();
+    // The fleet's policy takes its place in the gate.
+    if (const Status kept = replace_file(own_config_path(session.state_dir), own->text); !kept)
+        return kept;
     if (host_id(tables).empty())
         draw_host_id(tables);
     const RedisDrill no_drill;

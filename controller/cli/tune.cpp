@@ -235,6 +235,9 @@ CLI::App* add_below(CommandLine& line, CLI::App* app, const char* name, const ch
     CLI::App* command = line.add(name, summary, app);
     command->add_option("IFACE", options.interface, "Such as eth0")->required();
     command->add_option("--root", options.root, "A captured machine instead of this one")
+        ->check([](const std::string& folder) {
+            return folder.empty() ? std::string("names no folder") : std::string();
+        })
         ->type_name("DIR");
     return command;
 }

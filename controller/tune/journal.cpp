@@ -152,6 +152,8 @@ Result<Journal> JournalFolder::read(const std::string& interface) const {
     for (size_t number = 2; std::getline(lines, line); ++number)
         if (const Status taken = take_line(journal, line); !taken)
             return taken.error().with_context(path + ':' + std::to_string(number));
+    if (journal.interface != interface)
+        return failed(path + ": is of " + in_quotes(journal.interface));
     return journal;
 }
 

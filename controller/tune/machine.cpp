@@ -1,6 +1,7 @@
 #include "tune/machine.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -46,18 +47,53 @@ Status write_whole(const std::string& path, std::string_view value) {
     return {};
 }
 
+// Somebody else may have made the tree, and root tunes it: whatever is written below `root` has to
+// stay there.
+Status leads_nowhere_else(const fs::path& root) {
+    std::error_code failure;
+    const fs::path real = fs::canonical(root, failure);
+    struct stat top {};
+    if (failure || ::stat(real.c_str(), &top) != 0)
+        return from_errno(failure ? failure.value() : errno, "open " + root.string());
+    for (fs::recursive_directory_iterator entry(real, failure), end; !failure && entry != end;
+         entry.increment(failure)) {
+        const fs::path& path = entry->path();
+        struct stat info {};
+        if (::lstat(path.c_str(), &info) != 0)
+            return from_errno(errno, "look at " + path.string());
+        if (info.st_dev != top.st_dev)
+            return failed(path.string() +
+                          " is of another file system, so this is no captured machine");
+        if (!S_ISLNK(info.st_mode))
+            continue;
+        std::error_code lost;
+        const auto target = fs::weakly_canonical(path, lost);
+        const auto [left, rest] =
+            std::mismatch(real.begin(), real.end(), target.begin(), target.end());
+        if (lost || left != real.end())
+            return failed(path.string() + " is a link that leads out of the captured machine",
+                          "remove it");
+    }
+    return failure ? from_errno(failure.value(), "look at " + root.string()) : Status();
+}
+
 }  // namespace
 
 Result<Machine> Machine::captured(const std::string& root) {
     std::string folder = root;
     while (folder.ends_with('/'))
         folder.pop_back();
+    if (folder.empty())
+        return make_error(ErrorCode::usage, in_quotes(root) + " is no captured machine",
+                          "leave out --root for this one");
     if (std::error_code ignored; !fs::is_directory(folder + "/sys/devices/system/cpu", ignored))
         return make_error(ErrorCode::not_found,
                           in_quotes(root) +
                               " is no captured machine: it has no "
                               "sys/devices/system/cpu",
                           "make one: sluicectl tune capture -o DIR");
+    if (const Status inside = leads_nowhere_else(folder); !inside)
+        return inside.error();
     return Machine(folder, file_ethtool(folder + kEthtoolFolder));
 }
 

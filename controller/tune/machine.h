@@ -15,7 +15,8 @@ namespace sluice {
 class Machine {
   public:
     static Machine live() { return {"", live_ethtool()}; }
-    // ErrorCode::not_found where `root` holds no sys/devices/system/cpu.
+    // ErrorCode::not_found where `root` holds no sys/devices/system/cpu; also an error where it is
+    // this machine, or something in it leads elsewhere.
     static Result<Machine> captured(const std::string& root);
 
     [[nodiscard]] bool is_live() const { return root_.empty(); }

@@ -48,8 +48,13 @@ std::string Setting::to_string() const {
 }
 
 Result<Setting> Setting::parse(std::string_view text) {
-    if (text.starts_with(kFile))
-        return Setting{SettingKind::file, std::string(text.substr(kFile.size()))};
+    if (text.starts_with(kFile)) {
+        const std::string_view path = text.substr(kFile.size());
+        if ((path.starts_with("/sys/") || path.starts_with("/proc/")) &&
+            path.find("/..") == std::string_view::npos)
+            return Setting{SettingKind::file, std::string(path)};
+        return failed(in_quotes(path) + " is no setting of the kernel");
+    }
     if (text.starts_with(kIrq))
         return Setting{SettingKind::irq, std::string(text.substr(kIrq.size()))};
     const size_t blank = text.find(' ');

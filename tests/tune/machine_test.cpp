@@ -3,10 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "machines.h"
 #include "temp_folder.h"
 #include "tree.h"
 #include "tune/host.h"
+#include "tune/journal.h"
 #include "tune/port.h"
 
 namespace sluice {
@@ -21,6 +24,44 @@ TEST(CapturedMachine, HasToLookLikeOne) {
     ASSERT_FALSE(machine);
     EXPECT_EQ(machine.error().code, ErrorCode::not_found);
     EXPECT_FALSE(Machine::captured("/nowhere"));
+    for (const char* here : {"", "/", "//"})
+        EXPECT_FALSE(Machine::captured(here)) << here;
+}
+
+TEST(CapturedMachine, LeadsNowhereElse) {
+    const TempFolder folder, other;
+    const std::string root = folder.path() + "/machine";
+    folder.write("machine/sys/devices/system/cpu/online", "0");
+    other.write("precious", "x");
+    std::filesystem::create_symlink("devices/system", root + "/sys/inside");
+    EXPECT_TRUE(Machine::captured(root));
+    for (const std::string& elsewhere : {other.path() + "/precious", other.path(),
+                                         std::string("/proc/sys"), std::string("../../..")}) {
+        std::filesystem::create_symlink(elsewhere, root + "/sys/outside");
+        const auto machine = Machine::captured(root);
+        EXPECT_FALSE(machine) << elsewhere;
+        if (!machine)
+            EXPECT_THAT(machine.error().message, HasSubstr("sys/outside is a link"));
+        std::filesystem::remove(root + "/sys/outside");
+    }
+}
+
+TEST(JournalFolder, TakesOnlyWhatTuningWrites) {
+    const TempFolder folder;
+    const JournalFolder journals(folder.path());
+    Journal journal;
+    journal.interface = "eth0";
+    journal.entries.push_back(
+        {{SettingKind::file, "/sys/class/net/eth0/queues/rx-0/rps_cpus"}, "0", "1"});
+    ASSERT_TRUE(journals.write(journal));
+    EXPECT_TRUE(journals.read("eth0"));
+    std::filesystem::copy_file(folder.path() + "/eth0.journal", folder.path() + "/eth1.journal");
+    EXPECT_FALSE(journals.read("eth1")) << "it is of another interface";
+    for (const char* elsewhere : {"/etc/passwd", "/sys/../etc/passwd", "/proc/..", "relative"}) {
+        journal.entries[0].setting.name = elsewhere;
+        ASSERT_TRUE(journals.write(journal));
+        EXPECT_FALSE(journals.read("eth0")) << elsewhere;
+    }
 }
 
 TEST(Interrupts, AreThoseWithANumberAndTheirNames) {
