@@ -249,7 +249,7 @@ TEST(Journal, IsReadBackToTheByte) {
     const JournalFolder journals(folder.path());
     Journal journal{.interface = "eth0", .boot = "b", .entries = {}, .is_done = true};
     journal.deadline_ms = 12'345;
-    journal.entries.push_back({{SettingKind::file, "/a b"}, "x\\n\n\n", "1"});
+    journal.entries.push_back({{SettingKind::file, "/sys/a b"}, "x\\n\n\n", "1"});
     journal.entries.push_back({{SettingKind::irq, "eth0-TxRx-0"}, "", std::nullopt});
     journal.entries.push_back(
         {{SettingKind::device_part, "eth0", DevicePart::spread}, "0 1", "1 0"});

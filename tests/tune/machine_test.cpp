@@ -55,7 +55,8 @@ TEST(JournalFolder, TakesOnlyWhatTuningWrites) {
         {{SettingKind::file, "/sys/class/net/eth0/queues/rx-0/rps_cpus"}, "0", "1"});
     ASSERT_TRUE(journals.write(journal));
     EXPECT_TRUE(journals.read("eth0"));
-    std::filesystem::copy_file(folder.path() + "/eth0.journal", folder.path() + "/eth1.journal");
+    std::filesystem::copy_file(folder.path() + "/tune/eth0.journal",
+                               folder.path() + "/tune/eth1.journal");
     EXPECT_FALSE(journals.read("eth1")) << "it is of another interface";
     for (const char* elsewhere : {"/etc/passwd", "/sys/../etc/passwd", "/proc/..", "relative"}) {
         journal.entries[0].setting.name = elsewhere;
