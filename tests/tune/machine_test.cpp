@@ -40,8 +40,9 @@ TEST(CapturedMachine, LeadsNowhereElse) {
         std::filesystem::create_symlink(elsewhere, root + "/sys/outside");
         const auto machine = Machine::captured(root);
         EXPECT_FALSE(machine) << elsewhere;
-        if (!machine)
+        if (!machine) {
             EXPECT_THAT(machine.error().message, HasSubstr("sys/outside is a link"));
+        }
         std::filesystem::remove(root + "/sys/outside");
     }
 }
