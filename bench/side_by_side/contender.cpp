@@ -54,14 +54,18 @@ MadeContender make_bare(const BareProgram& programs) {
 
 Result<Cast> Cast::make(const BareProgram& programs) {
     Cast cast;
-    const auto take = [&](std::unique_ptr<Contender>& place, const char* name,
-                          MadeContender made) -> Status {
-        if (made)
-            place = std::move(*made);
-        else if (made.error().code == ErrorCode::not_found)
-            cast.missing.push_back(std::string(name) + ": " + made.error().message);
-        else
+    const auto take = [](std::unique_ptr<Contender>& place, const char* name,
+                         MadeContender made) -> Status {
+        if (!made)
             return made.error().with_context(name);
+        place = std::move(*made);
+        return {};
+    };
+    const auto take_peer = [&](std::unique_ptr<Contender>& place, const char* name,
+                               MadeContender made) -> Status {
+        if (made || made.error().code != ErrorCode::not_found)
+            return take(place, name, std::move(made));
+        cast.missing.push_back(std::string(name) + ": " + made.error().message);
         return {};
     };
     for (const auto& taken : {take(cast.bare, "bare", make_bare(programs)),
@@ -70,10 +74,10 @@ Result<Cast> Cast::make(const BareProgram& programs) {
                               take(cast.all_gate, "Sluice", make_gate(limiting(1U << 17))),
                               take(cast.large_gate, "Sluice", make_gate(limiting(1U << 18))),
                               take(cast.large_bytes_gate, "Sluice", make_gate(limiting(1U << 19))),
-                              take(cast.xdp_filter, "xdp-filter", make_xdp_filter()),
-                              take(cast.nftables, "nftables", make_nftables()),
-                              take(cast.hashlimit, "hashlimit", make_hashlimit()),
-                              take(cast.ipset, "ipset", make_ipset())})
+                              take_peer(cast.xdp_filter, "xdp-filter", make_xdp_filter()),
+                              take_peer(cast.nftables, "nftables", make_nftables()),
+                              take_peer(cast.hashlimit, "hashlimit", make_hashlimit()),
+                              take_peer(cast.ipset, "ipset", make_ipset())})
         if (!taken)
             return taken.error();
     return cast;
