@@ -244,18 +244,31 @@ constexpr std::span<const Unit> decimal_sizes() {
 }  // namespace
 
 Result<nanoseconds> parse_duration(std::string_view text) {
-    const auto split = split_number(text, kDurationHint);
-    if (!split)
-        return split.error();
-    const auto unit = find_unit(kDurationUnits, split->unit);
-    if (!unit)
-        return refuse(text, unit_problem(split->unit), kDurationHint);
-    const auto value = scaled(split->number, unit->factor, 1);
-    if (!value || value->numerator / value->denominator > kMaxNanoseconds)
-        return refuse(text, "is too long", "use at most \"106751d\"");
-    if (value->denominator != 1)
-        return refuse(text, "is finer than a nanosecond", kDurationHint);
-    return nanoseconds(static_cast<int64_t>(value->numerator));
+    constexpr const char* kLongest = "use at most \"106751d\"";
+    uint64_t total = 0, last_factor = std::numeric_limits<uint64_t>::max();
+    std::string_view rest = text;
+    do {
+        const auto split = split_number(rest, kDurationHint);
+        if (!split)
+            return split.error();
+        const std::string_view name =
+            split->unit.substr(0, split->unit.find_first_of("0123456789"));
+        const auto unit = find_unit(kDurationUnits, name);
+        if (!unit)
+            return refuse(rest, unit_problem(split->unit), kDurationHint);
+        if (unit->factor >= last_factor)
+            return refuse(text, "has its units in no order", "write it such as \"1h30m\"");
+        const auto value = scaled(split->number, unit->factor, 1);
+        if (!value)
+            return refuse(text, "is too long", kLongest);
+        if (value->denominator != 1)
+            return refuse(rest, "is finer than a nanosecond", kDurationHint);
+        if (__builtin_add_overflow(total, value->numerator, &total) || total > kMaxNanoseconds)
+            return refuse(text, "is too long", kLongest);
+        last_factor = unit->factor;
+        rest = split->unit.substr(name.size());
+    } while (!rest.empty());
+    return nanoseconds(static_cast<int64_t>(total));
 }
 
 Result<Rate> parse_rate(std::string_view text) {

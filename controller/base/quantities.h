@@ -19,7 +19,7 @@ struct Rate {
     friend bool operator==(const Rate&, const Rate&) = default;
 };
 
-// "250ms", "10s", "1.5h", "2d"; also us and ns. Zero is a duration, a bare number is not.
+// "250ms", "10s", "1.5h", "1h30m", "2d"; also us and ns. Zero is a duration, a bare number is not.
 Result<std::chrono::nanoseconds> parse_duration(std::string_view text);
 // "20/s", "3/m", "1/h", "20k/s", "1.5M/s", "0.5/s" (which is {1, 2 s}). Zero is refused.
 Result<Rate> parse_rate(std::string_view text);

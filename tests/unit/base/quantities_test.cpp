@@ -42,6 +42,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Reading<nanoseconds>{"1.5h", 90min, "90m"},
                     Reading<nanoseconds>{"0.25s", 250ms, "250ms"},
                     Reading<nanoseconds>{"1.000000000h", 1h, "1h"}, Reading<nanoseconds>{"0s", 0s},
+                    Reading<nanoseconds>{"1h30m", 90min, "90m"},
+                    Reading<nanoseconds>{"1d2h3m4s5ms", 26h + 3min + 4s + 5ms, "93784005ms"},
                     Reading<nanoseconds>{"7us", 7us}, Reading<nanoseconds>{"1ns", 1ns},
                     // Beyond 2^31 and 2^32 milliseconds.
                     Reading<nanoseconds>{"2419200s", 28 * 24h, "28d"},
@@ -69,7 +71,6 @@ INSTANTIATE_TEST_SUITE_P(
                     Refusal{"5s ", "has the unknown unit \"s \""},
                     Refusal{"5S", "has the unknown unit \"S\""},
                     Refusal{"5w", "has the unknown unit \"w\""},
-                    Refusal{"1h30m", "has the unknown unit \"h30m\""},
                     Refusal{"1e3s", "has the unknown unit \"e3s\""},
                     Refusal{"1.s", "has no digit behind its decimal point"},
                     Refusal{".5s", "does not start with a number"},
@@ -84,6 +85,18 @@ TEST(Duration, TooLongOnesNameTheLongest) {
     }
     EXPECT_EQ(parse_duration("106752d").error().message, "\"106752d\" is too long");
     EXPECT_EQ(parse_duration("106752d").error().hint, "use at most \"106751d\"");
+}
+
+TEST(Duration, APartIsRefusedByItself) {
+    EXPECT_EQ(parse_duration("1h30x").error().message, "\"30x\" has the unknown unit \"x\"");
+    EXPECT_EQ(parse_duration("1h30").error().message, "\"30\" has no unit");
+}
+
+TEST(Duration, UnitsComeLargestFirst) {
+    for (const char* text : {"30m1h", "1h1h", "1s1m30s"})
+        EXPECT_EQ(parse_duration(text).error().message,
+                  '"' + std::string(text) + "\" has its units in no order");
+    EXPECT_EQ(parse_duration("106751d24h").error().message, "\"106751d24h\" is too long");
 }
 
 TEST(Duration, NegativeOnesAreShownWithTheirSign) {
