@@ -13,6 +13,7 @@
 #include "fleet/budget_sync.h"
 #include "fleet/feed_sync.h"
 #include "fleet/policy_sync.h"
+#include "gate/rule_counter.h"
 #include "gate/tables.h"
 #include "observe/audit.h"
 #include "observe/heavy_sources.h"
@@ -59,6 +60,7 @@ struct Session {
     // Who was heavy lately, in the daemon alone: where it is there, this is the daemon, and nothing
     // may wait.
     const HeavySources* heavy = nullptr;
+    RuleCounter* counter = nullptr;  // likewise
     // How the fleet stands, likewise.
     std::function<FleetStanding()> fleet;
     // The daemon has it open.

@@ -9,6 +9,7 @@
 #include "gate/attachment.h"
 #include "gate/counters.h"
 #include "gate/policy_store.h"
+#include "gate/rule_counter.h"
 #include "gate/switches.h"
 #include "observe/timestamp.h"
 #include "policy/rule_id.h"
@@ -174,7 +175,8 @@ Result<Answer> run(const Session& session) {
     if (!policy)
         return policy.error();
     const Enforcement enforcement = enforcement_of(*mode, *all);
-    const auto counts = SourceRules(tables).counts();
+    RuleCounter own;
+    const auto counts = (session.counter != nullptr ? *session.counter : own).of(tables);
     if (!counts)
         return counts.error();
     const auto entries = list_switches(tables);

@@ -98,6 +98,7 @@ Result<cli::Answer> run(const CommandContext& context, const ControlRequest& req
     session->pin_dir = context.pin_dir;
     session->state_dir = context.state_dir;
     session->heavy = &context.events->heavy();
+    session->counter = &context.keeper->counter();
     session->fleet = [&context] { return context.fleet->standing(); };
     session->kept_gate = [&context] { return context.keeper->kept_gate(); };
     session->fleet_view = [&context] { return context.fleet->view(); };

@@ -14,6 +14,7 @@
 #include "daemon/state_file.h"
 #include "fleet/fleet_policy.h"
 #include "gate/attachment.h"
+#include "gate/rule_counter.h"
 #include "gate/tables.h"
 #include "operate/attach_gate.h"
 #include "operate/config_file.h"
@@ -79,6 +80,7 @@ class Keeper {
     [[nodiscard]] const Tables* tables() const { return tables_.get(); }
     // The same, where it is still what is pinned.
     [[nodiscard]] std::shared_ptr<Tables> kept_gate() const;
+    [[nodiscard]] RuleCounter& counter() { return counter_; }
     // Another number once it is another gate.
     [[nodiscard]] uint64_t gate_number() const { return gate_number_; }
     [[nodiscard]] const KeeperStanding& standing() const { return standing_; }
@@ -142,6 +144,7 @@ class Keeper {
     std::shared_ptr<Tables> tables_;
     std::optional<uint64_t> pin_;  // gate_pin() of these tables
     uint64_t gate_number_ = 0;
+    RuleCounter counter_;
     KeeperStanding standing_;
     std::string missing_;  // why it is not attached everywhere, as it was logged
     Operator self_{"sluiced", {}};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bitset>
 #include <cstring>
+#include <future>
 #include <iterator>
 #include <unordered_set>
 
@@ -22,6 +23,8 @@ constexpr unsigned kMappedBits = 96;
 constexpr uint32_t kNoteTries = 8;
 // A million are not all copied into the form that the kernel takes at the same time.
 constexpr size_t kPutAtOnce = 4096;
+// The kernel takes over a second for a million; for so many, a tenth of that.
+constexpr size_t kWorthAThread = 1U << 16;
 
 // FNV-1a; 0 means "no note".
 uint32_t note_hash(const sluice_note& note) {
@@ -204,6 +207,20 @@ Status Listing::put(const Member& member) {
 }
 
 Status Listing::put_all(std::span<const Member> members, std::span<const Member> before) {
+    const size_t half = members.size() < kWorthAThread ? 0 : members.size() / 2;
+    std::future<Status> other;
+    if (half != 0)
+        other = std::async([&] { return put_some(members.first(half)); });
+    Status put = put_some(members.subspan(half));
+    if (half != 0)
+        if (const Status first = other.get(); !first)
+            put = first;
+    if (!put)
+        take_back(members, before);
+    return put;
+}
+
+Status Listing::put_some(std::span<const Member> members) {
     std::vector<sluice_listing_key> keys;
     std::vector<sluice_listing> values;
     for (size_t done = 0; done < members.size();) {
@@ -215,10 +232,8 @@ Status Listing::put_all(std::span<const Member> members, std::span<const Member>
             values.push_back(member.entry);
         }
         done += some.size();
-        if (auto put = entries_.put_all(keys, values); !put) {
-            take_back(members.first(done), before);
+        if (auto put = entries_.put_all(keys, values); !put)
             return put;
-        }
     }
     return {};
 }

@@ -92,6 +92,8 @@ class Listing {
     [[nodiscard]] RuleOrigin origin(const Member& member) const;
 
   private:
+    // On failure some are there already.
+    Status put_some(std::span<const Member> members);
     Status make_list(uint16_t list, std::string_view name);
     std::optional<uint32_t> put_note(const sluice_note& note);
     void drop_unused_notes();

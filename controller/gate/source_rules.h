@@ -173,6 +173,7 @@ struct RuleCounts {
     size_t allows = 0;
     size_t guarded = 0;
     size_t classified = 0;
+    uint64_t first_end_ns = SLUICE_NEVER;  // when the first of what is listed ends, or has ended
     std::vector<TableUse> tables;
 };
 
@@ -229,6 +230,8 @@ class SourceRules {
     // What the packet path makes of an address now, from the tables that it reads itself.
     [[nodiscard]] Result<SourceLookup> lookup(const IpAddress& address);
     [[nodiscard]] Result<RuleCounts> counts() const;
+    // Those in bans_manual that hold, where that is on.
+    [[nodiscard]] Result<size_t> bans_by_hand() const;
 
   private:
     struct Word {
@@ -279,7 +282,6 @@ class SourceRules {
     [[nodiscard]] std::optional<Cover> cover_of(const RuleKey& key, uint32_t flags) const;
     [[nodiscard]] Status check_ban(const Prefix& prefix, bool forced) const;
     [[nodiscard]] std::optional<uint64_t> banned_by_hand(const IpAddress& address) const;
-    [[nodiscard]] Result<size_t> bans_by_hand() const;
     [[nodiscard]] Result<std::vector<TableUse>> table_use(size_t listed) const;
     [[nodiscard]] ListedRule describe(const Member& member) const;
 

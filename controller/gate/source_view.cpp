@@ -280,10 +280,12 @@ Result<SourceLookup> SourceRules::lookup(const IpAddress& address) {
 
 Result<RuleCounts> SourceRules::counts() const {
     const uint64_t now = gate_now_ns(*tables_);
+    RuleCounts counts;
     std::array<WantedPrefixes, 4> wanted;
     size_t listed = 0;
     const auto members = listing_.for_each([&](const Member& member) {
         ++listed;
+        counts.first_end_ns = std::min(counts.first_end_ns, uint64_t{member.entry.until_ns});
         if (member.live(now))
             wanted[order_of(member.kind())].add(member);
     });
@@ -292,7 +294,6 @@ Result<RuleCounts> SourceRules::counts() const {
     const auto overruling = Overruling::read(rules_.rules(), now);
     if (!overruling)
         return overruling.error();
-    RuleCounts counts;
     std::vector<RuleKey> others, beaten, unbeaten_by_force;
     // Plain bans of single addresses: many, each there once.
     const auto plain = rules_.bans4().for_each([&](uint32_t address, uint64_t until) {

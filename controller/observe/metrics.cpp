@@ -11,8 +11,8 @@
 #include "gate/attachment.h"
 #include "gate/counters.h"
 #include "gate/policy_store.h"
+#include "gate/rule_counter.h"
 #include "gate/service_ids.h"
-#include "gate/source_rules.h"
 #include "gate/switches.h"
 #include "observe/families.h"
 #include "operate/gate_access.h"
@@ -69,7 +69,7 @@ bool is_dropping(const Tables& tables) {
            std::any_of(all->begin(), all->end(), [](const Attachment& a) { return a.acts(); });
 }
 
-void add_housekeeping(Tables& tables, Families& out) {
+void add_housekeeping(Tables& tables, RuleCounter& counter, Families& out) {
     const SourceUse use = source_use(tables);
     out.one("sluice_sources_live", "State words that hold somebody back", MetricType::Gauge,
             static_cast<double>(use.live));
@@ -82,7 +82,7 @@ void add_housekeeping(Tables& tables, Families& out) {
         lost += cpu.events_lost;
     out.one("sluice_events_lost_total", "Events that found the ring buffer full",
             MetricType::Counter, static_cast<double>(lost));
-    if (const auto counts = SourceRules(tables).counts()) {
+    if (const auto counts = counter.of(tables)) {
         out.begin("sluice_bans",
                   "Banned prefixes: asked for; dropped at present; beaten by an allow or a "
                   "protection",
@@ -128,7 +128,7 @@ class GateMetrics : public prometheus::Collectable {
         out.one("sluice_gate_up", "1 where there is a gate", MetricType::Gauge, tables ? 1 : 0);
         if (tables) {
             add_traffic(*tables, out);
-            add_housekeeping(*tables, out);
+            add_housekeeping(*tables, counter_, out);
             add_standing(*tables, out);
         }
         more_(out);
@@ -138,6 +138,7 @@ class GateMetrics : public prometheus::Collectable {
   private:
     std::string pin_dir_;
     MoreMetrics more_;
+    mutable RuleCounter counter_;  // the exposer has one thread
 };
 
 }  // namespace
