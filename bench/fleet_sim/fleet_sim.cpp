@@ -1,11 +1,14 @@
 // What leases of budgets cost Redis, and how well they divide them, with 1 to 5,000 hosts.
 #include <CLI/CLI.hpp>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <utility>
 
+#include "chart.h"
 #include "simulated_fleet.h"
 
 namespace sluice::sim {
@@ -191,6 +194,44 @@ void print_fleet(const nlohmann::json& row) {
     std::fflush(stdout);
 }
 
+// How it all grows with the fleet.
+bench::LineChart chart_of(const nlohmann::json& fleets) {
+    struct Quantity {
+        const char* name;
+        const char* key;
+        double factor;
+    };
+    constexpr std::array kQuantities = {
+        Quantity{"until converged, ms", "convergence_ms", 1},
+        Quantity{"used of the budget, %", "utilisation", 100},
+        Quantity{"most in force at once, %", "worst_issued", 100},
+        Quantity{"the script, µs a call", "us_per_call", 1},
+        Quantity{"Redis, % of a core", "redis_core_share", 100},
+        Quantity{"calls a host and second", "calls_per_host_and_second", 1},
+    };
+    bench::LineChart chart{.title = "A budget shared by a fleet",
+                           .below =
+                               "One budget on one Redis; 10 % of the calls are lost, 20 % of "
+                               "the answers come 20 ms late",
+                           .x_name = "hosts",
+                           .lines = {},
+                           .one = {}};
+    for (const Quantity& quantity : kQuantities) {
+        bench::Line line{.name = quantity.name, .points = {}};
+        for (const auto& row : fleets)
+            if (const double value = row[quantity.key].get<double>() * quantity.factor; value > 0)
+                line.points.emplace_back(row["hosts"].get<double>(), value);
+        if (!line.points.empty())
+            chart.lines.push_back(std::move(line));
+    }
+    return chart;
+}
+
+void write(const nlohmann::json& run, const std::string& output) {
+    std::ofstream(output + ".json") << run.dump(2) << '\n';
+    must(bench::draw(chart_of(run["fleets"]), output + ".svg"));
+}
+
 void measure(Redis& redis, const Settings& settings) {
     nlohmann::json run = {{"cost", nlohmann::json::array()}, {"fleets", nlohmann::json::array()}};
     std::printf("The script alone\n budgets     hosts   us/call\n");
@@ -210,7 +251,7 @@ void measure(Redis& redis, const Settings& settings) {
         print_fleet(run["fleets"].back());
     }
     if (!settings.output.empty())
-        std::ofstream(settings.output) << run.dump(2) << '\n';
+        write(run, settings.output);
 }
 
 int main_of(int argc, char** argv) {
@@ -220,7 +261,7 @@ int main_of(int argc, char** argv) {
     app.add_option("--url", settings.url, "Redis of its own, such as unix:///tmp/redis.sock")
         ->required();
     app.add_option("--hosts", settings.hosts, "sizes of fleets")->delimiter(',');
-    app.add_option("--output", settings.output, "JSON goes here");
+    app.add_option("--output", settings.output, "JSON and a plot go to files of this name");
     app.add_flag("--quick", quick, "smaller and shorter");
     CLI11_PARSE(app, argc, argv);
     if (quick) {
