@@ -50,7 +50,7 @@ TEST(CanaryHosts, HostsAreNamedByNameOrById) {
 }
 
 TEST(CanaryHosts, AreWrittenAsTheyAreRead) {
-    for (const char* text : {"10%", "0.5%", "100%", "edge1,edge2", "0a1b2c3d"})
+    for (const char* text : {"10%", "0.5%", "99.5%", "edge1,edge2", "0a1b2c3d"})
         EXPECT_EQ(CanaryHosts::parse(text).value().to_string(), text);
 }
 
