@@ -3,7 +3,6 @@
 
 #include "cli/command_line.h"
 #include "cli/format.h"
-#include "cli/policy_compiles.h"
 #include "cli/policy_of_fleet.h"
 #include "cli/policy_override.h"
 #include "fleet/fleet_policy.h"
@@ -13,6 +12,7 @@
 #include "gate/switches.h"
 #include "operate/apply_policy.h"
 #include "operate/config_file.h"
+#include "operate/policy_compiles.h"
 #include "operate/protected_sources.h"
 #include "operate/table_needs.h"
 #include "policy/rule_id.h"

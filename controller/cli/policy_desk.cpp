@@ -1,12 +1,14 @@
 #include "cli/policy_desk.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "cli/format.h"
-#include "cli/policy_compiles.h"
 #include "fleet/own_config.h"
 #include "fleet/policy_budgets.h"
+#include "fleet/policy_file.h"
 #include "gate/policy_store.h"
+#include "operate/policy_compiles.h"
 
 namespace sluice::cli {
 
@@ -17,74 +19,81 @@ Result<PolicyDesk> PolicyDesk::open(const Session& session) {
     auto fleet = FleetWriter::open(**gate);
     if (!fleet)
         return fleet.error();
-    const auto in_force = current_policy(**gate);
-    if (!in_force)
-        return in_force.error();
     auto own = own_config(**gate, session.state_dir);
     if (!own)
         return own.error();
-    PolicyDesk desk(*std::move(fleet), *std::move(own), in_force->source);
-    const auto reply = desk.fleet_.redis().run(policy_pointers_command(desk.keys_));
-    auto pointers = reply ? parse_policy_pointers(*reply) : reply.error();
-    if (!pointers) {
-        Error told = pointers.error().with_context("Redis");
+    PolicyDesk desk(*std::move(fleet), *std::move(own));
+    if (const auto in_force = current_policy(**gate))
+        if (const auto here = parse_fleet_source(in_force->source);
+            here && here->fleet == desk.fleet_.fleet())
+            desk.version_here_ = here->version;
+    if (const auto kept = PolicyFile(session.state_dir).load(desk.fleet_.fleet()))
+        desk.stamp_here_ms_ = kept->since_ms;
+    auto state = read_policy_state(desk.fleet_.redis(), desk.keys_);
+    if (!state) {
+        Error told = state.error().with_context("Redis");
         if (told.code == ErrorCode::unreachable)
             told.code = ErrorCode::failed;
         return told;
     }
-    desk.pointers_ = *std::move(pointers);
-    if (const Status read = desk.read_overrides(); !read)
-        return read.error();
+    desk.state_ = *std::move(state);
     return desk;
 }
 
-Status PolicyDesk::read_overrides() {
-    const auto reply = fleet_.redis().run({"HGETALL", keys_.base});
-    auto overrides = reply ? parse_policy_overrides(*reply) : reply.error();
-    if (!overrides)
-        return overrides.error().with_context("Redis");
-    // Those that are over by about now harm nobody: their end is written with them.
-    overrides_ = *std::move(overrides);
+Result<StoredVersion> PolicyDesk::read(uint64_t version) {
+    return read_policy_version(fleet_.redis(), keys_, version);
+}
+
+Status PolicyDesk::check(const StoredVersion& version, bool insists,
+                         std::vector<std::string>& warnings) const {
+    const auto config = with_fleet_policy(
+        own_, {.fleet = fleet_.fleet(), .version = version.about.version, .text = version.text});
+    const Status compiled = config ? compiles_here(config->policy) : config.error();
+    if (compiled)
+        return check_overrides(*config, insists, warnings);
+    if (!insists)
+        return failed(compiled.error().message,
+                      "so it is refused here; where other hosts can have it: --force");
+    warnings.push_back(compiled.error().message);
     return {};
 }
 
-Result<StoredVersion> PolicyDesk::read(uint64_t version) {
-    const auto replies = fleet_.redis().run(std::vector<redis::Command>{
-        policy_version_command(keys_, version), {"GET", keys_.text(version)}});
-    if (!replies)
-        return replies.error().with_context("Redis");
-    auto about = parse_policy_version(version, (*replies)[0]);
-    if (!about)
-        return about.error();
-    auto text = parse_policy_text(*about, (*replies)[1]);
-    if (!text)
-        return text.error();
-    return StoredVersion{*std::move(about), *std::move(text)};
+Status PolicyDesk::check_overrides(const ConfigFile& config, bool insists,
+                                   std::vector<std::string>& warnings) const {
+    std::vector<PolicyOverride> overrides = state_.overrides;
+    std::vector<std::string> left_out;
+    const auto changed = with_fitting_overrides(config, overrides, left_out);
+    if (!changed)
+        return changed.error();
+    if (left_out.empty())
+        return {};
+    if (!insists)
+        return failed("it does not fit " + left_out.front(),
+                      "end that first: sluicectl policy override SERVICE --clear --fleet; to leave "
+                      "it out: --force");
+    for (const std::string& why : left_out)
+        warnings.push_back("hosts leave out " + why);
+    return {};
 }
 
-Result<ConfigFile> PolicyDesk::as_here(const StoredVersion& version) const {
-    auto config = with_fleet_policy(
-        own_, {.fleet = fleet_.fleet(), .version = version.about.version, .text = version.text});
-    if (!config)
-        return config;
-    if (const Status compiled = compiles_here(config->policy); !compiled)
-        return compiled.error().with_context(config->source);
-    return config;
-}
-
-void PolicyDesk::write_shared_budgets(const std::string& text, uint64_t since_ms,
-                                      std::vector<std::string>& warnings) {
-    Status done = write_budgets_in_time(fleet_.redis(), fleet_.fleet(), text, overrides_,
-                                        budgets_version(since_ms));
-    if (done) {
-        const auto noted = fleet_.redis().run(policy_written_command(keys_, since_ms));
-        done = noted ? noted->check() : noted.error();
-    }
-    if (!done)
+void PolicyDesk::write_shared_budgets(std::vector<std::string>& warnings) {
+    if (const Status done = write_owed_budgets(fleet_.redis(), fleet_.fleet()); !done)
         warnings.push_back(
             "the shared budgets are still those of before; a host writes them within "
             "seconds: " +
             done.error().message);
+}
+
+Status check_reason(const std::string& reason) {
+    constexpr size_t kMost = 256;  // as policy.lua has it
+    if (reason.size() > kMost)
+        return make_error(ErrorCode::usage,
+                          "--reason has " + std::to_string(reason.size()) + " bytes",
+                          "at most " + std::to_string(kMost) + " are kept");
+    if (std::ranges::any_of(reason, [](unsigned char c) { return c < ' ' || c == 0x7f; }))
+        return make_error(ErrorCode::usage, "--reason has a line end or a control character",
+                          "write it in one line");
+    return {};
 }
 
 Result<uint64_t> parse_version(std::string_view what, const std::string& text) {

@@ -114,7 +114,7 @@ Result<Answer> policy_history(const Session& session) {
     const auto versions = reply ? parse_policy_history(*reply) : reply.error();
     if (!versions)
         return versions.error().with_context("Redis");
-    const auto view = read_fleet_view(desk->fleet().redis(), desk->fleet().fleet(), {});
+    const auto view = read_all_hosts(desk->fleet().redis(), desk->fleet().fleet());
     if (!view)
         return view.error().with_context("Redis");
     const PolicyPointers& pointers = desk->pointers();
@@ -124,6 +124,10 @@ Result<Answer> policy_history(const Session& session) {
     for (const HostView& host : view->hosts)
         hosts.push_back(host_json(host));
     Answer answer;
+    if (desk->is_older())
+        answer.warnings.emplace_back(
+            "this is an older state than this host's, as of a backup; hosts keep what they have; "
+            "to give it back: sluicectl policy push FILE");
     answer.data = {{"fleet", desk->fleet().fleet()},
                    {"current", pointers.current == 0 ? Json() : Json(pointers.current)},
                    {"current_since",
@@ -167,7 +171,15 @@ void show_policy_history(const Json& data, Screen& screen) {
     if (data["hosts"].empty())
         return;
     std::vector<Row> rows;
-    for (const Json& host : data["hosts"]) {
+    // Those that something is wrong with first, as not all may be shown.
+    const auto is_in_trouble = [](const Json& host) {
+        return host["away"].get<bool>() || !host["refused"].is_null();
+    };
+    Json hosts = data["hosts"];
+    std::stable_partition(hosts.begin(), hosts.end(), is_in_trouble);
+    for (const Json& host : hosts) {
+        if (rows.size() == kMostHostsShown)
+            break;
         std::string version = host["version"].is_null() ? "its own file" : host["version"].dump();
         if (host["canary"])
             version += ", canary";
@@ -187,9 +199,12 @@ void show_policy_history(const Json& data, Screen& screen) {
     screen.table({{"HOST"}, {"ID"}, {"VERSION"}, {"MODE"}, {""}}, rows);
     const auto in_all = data["hosts_in_all"].get<uint64_t>();
     if (in_all > rows.size())
-        screen.line(
-            "… and " + plural(in_all - rows.size(), "host") + " more, which are not counted above",
-            Style::dim);
+        screen.line("… and " + plural(in_all - rows.size(), "host") +
+                        " more: sluicectl policy history --json",
+                    Style::dim);
+    if (in_all > hosts.size())
+        screen.line(plural(in_all - hosts.size(), "host") + " of them are not counted above",
+                    Style::dim);
 }
 
 Result<Answer> show_fleet_version(const std::string& text, const Session& session) {

@@ -18,8 +18,10 @@ void add_push(CommandLine& line, CLI::App* policy) {
                     "For some hosts first: names or ids with commas, or a part such as 10%")
         ->type_name("HOSTS");
     app->add_option("--reason", options->reason, "Kept with the version")->type_name("TEXT");
-    app->add_flag("--force", options->force, "Budgets may be above a service's capacity");
-    app->add_flag("--dry-run", options->dry_run, "Say what it would change, and change nothing");
+    app->add_flag("--force", options->force,
+                  "Budgets may be above a service's capacity, and overrides need not fit");
+    app->add_flag("--dry-run", options->dry_run,
+                  "Say what it would change and where, and change nothing");
     line.handle(
         app, [options](const Session& session) { return push_policy(*options, session); },
         show_push);
@@ -32,19 +34,22 @@ void add_promote(CommandLine& line, CLI::App* policy) {
     CLI::App* app =
         line.add("promote", "Give the canary, or another version, to all hosts", policy);
     app->add_option("V", options->version, kVersion);
-    app->add_flag("--force", options->force, "Also a canary that seems to cut off real users");
+    app->add_flag("--force", options->force,
+                  "Also a canary that seems to cut off real users, or that hosts refuse");
     line.handle(
         app, [options](const Session& session) { return promote_policy(*options, session); },
         show_point);
 }
 
 void add_rollback(CommandLine& line, CLI::App* policy) {
-    auto version = std::make_shared<std::optional<std::string>>();
+    auto options = std::make_shared<RollbackOptions>();
     CLI::App* app =
         line.add("rollback", "Take the canary back, or go to the version before", policy);
-    app->add_option("V", *version, kVersion);
+    app->add_option("V", options->version, kVersion);
+    app->add_flag("--force", options->force,
+                  "Also one that this host can't have, or that overrides don't fit");
     line.handle(
-        app, [version](const Session& session) { return rollback_policy(*version, session); },
+        app, [options](const Session& session) { return rollback_policy(*options, session); },
         show_point);
 }
 

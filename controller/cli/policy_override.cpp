@@ -4,11 +4,12 @@
 
 #include "base/text.h"
 #include "cli/format.h"
-#include "cli/policy_compiles.h"
 #include "cli/policy_desk.h"
 #include "fleet/policy_override.h"
 #include "gate/policy_store.h"
+#include "operate/policy_compiles.h"
 #include "policy/capacity.h"
+#include "policy/find_service.h"
 #include "policy/parse.h"
 
 namespace sluice::cli {
@@ -35,6 +36,8 @@ struct Wanted {
 };
 
 Result<Wanted> read_options(const Options& options, const Operator& who) {
+    if (const Status reason = check_reason(options.reason); !reason)
+        return reason.error();
     Wanted wanted;
     wanted.entry = {.change = {options.service, {}},
                     .actor = who.to_string(),
@@ -92,11 +95,6 @@ bool changes_budget(const ServiceChange& change) {
         change.values, [](const auto& value) { return value.first.starts_with("budget."); });
 }
 
-const Service* find_service(const Policy& policy, const std::string& name) {
-    const auto found = std::ranges::find(policy.services, name, &Service::name);
-    return found == policy.services.end() ? nullptr : &*found;
-}
-
 AuditEntry audit_of(const Wanted& wanted, const Options& options) {
     return {options.fleet ? "policy override --fleet" : "policy override", options.service, "",
             options.clear
@@ -147,15 +145,7 @@ Status override_in_fleet(const Wanted& wanted, const Options& options, PolicyDes
         return done.error();
     session.made();
     answer.changed = true;
-    if (const Status read = desk.read_overrides(); !read) {
-        answer.warnings.push_back("the shared budgets are not changed: " + read.error().message);
-        return {};
-    }
-    const auto current = desk.read(desk.pointers().current);
-    if (current)
-        desk.write_shared_budgets(current->text, done->now_ms, answer.warnings);
-    else
-        answer.warnings.push_back("the shared budgets are not changed: " + current.error().message);
+    desk.write_shared_budgets(answer.warnings);
     return {};
 }
 

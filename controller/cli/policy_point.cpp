@@ -1,5 +1,7 @@
 #include "cli/policy_point.h"
 
+#include <algorithm>
+
 #include "cli/format.h"
 #include "cli/policy_desk.h"
 #include "fleet/canary_comparison.h"
@@ -18,17 +20,18 @@ Error no_policy_yet(const std::string& fleet) {
 }
 
 // Makes `version` current, which ends the canary.
-Result<Answer> point(const std::string& command, uint64_t version, PolicyDesk& desk,
+Result<Answer> point(const std::string& command, uint64_t version, bool force, PolicyDesk& desk,
                      const Session& session) {
     const PolicyPointers& pointers = desk.pointers();
     const auto stored = desk.read(version);
     if (!stored)
         return stored.error();
-    if (const auto here = desk.as_here(*stored); !here)
-        return here.error();
     Answer answer;
     const bool ends_canary = pointers.canary != 0;
     const bool stays = version == pointers.current;
+    if (!stays)
+        if (const Status fine = desk.check(*stored, force, answer.warnings); !fine)
+            return fine.error();
     answer.data = {{"fleet", desk.fleet().fleet()},
                    {"version", version},
                    {"before", pointers.current},
@@ -65,7 +68,7 @@ Result<Answer> point(const std::string& command, uint64_t version, PolicyDesk& d
     session.made();
     answer.changed = true;
     if (!stays)
-        desk.write_shared_budgets(stored->text, done->since_ms, answer.warnings);
+        desk.write_shared_budgets(answer.warnings);
     return answer;
 }
 
@@ -74,13 +77,29 @@ std::string percent(double part) {
     return format_short(part * kPercent) + " %";
 }
 
+// What one host can't have, others of its kind can't either.
+Status check_refusals(const FleetView& view, uint64_t version, bool force,
+                      std::vector<std::string>& warnings) {
+    const auto refuses = [&](const HostView& host) {
+        return !host.is_away() && host.last.refused_version == version;
+    };
+    const auto hosts = static_cast<uint64_t>(std::ranges::count_if(view.hosts, refuses));
+    if (hosts == 0)
+        return {};
+    const Heartbeat& first = std::ranges::find_if(view.hosts, refuses)->last;
+    const std::string told = plural(hosts, "host") + " could not put " + named(version) +
+                             " in force: " + first.name + " (" + first.id.substr(0, 8) +
+                             "): " + first.refusal;
+    if (!force)
+        return failed(told, "all of them: sluicectl policy history; to insist: --force");
+    warnings.push_back(told);
+    return {};
+}
+
 // Cutting real users looks like this: many sources, little each.
-Status check_canary(PolicyDesk& desk, bool force, std::vector<std::string>& warnings) {
-    const PolicyPointers& pointers = desk.pointers();
-    const auto view = read_fleet_view(desk.fleet().redis(), desk.fleet().fleet(), {});
-    if (!view)
-        return view.error().with_context("Redis");
-    const CanaryComparison compared = compare_canary(*view, pointers.canary, pointers.current);
+Status check_canary(const FleetView& view, const PolicyPointers& pointers, bool force,
+                    std::vector<std::string>& warnings) {
+    const CanaryComparison compared = compare_canary(view, pointers.canary, pointers.current);
     if (!compared.is_known()) {
         warnings.push_back("its hosts have seen too few packets to say what " +
                            named(pointers.canary) + " holds back");
@@ -121,20 +140,26 @@ Result<Answer> promote_policy(const PromoteOptions& options, const Session& sess
     if (!wanted && canary == 0)
         return make_error(ErrorCode::not_found, "there is no canary to promote",
                           "name a version: sluicectl policy promote V");
+    const uint64_t version = wanted.value_or(canary);
+    const auto view = read_all_hosts(desk->fleet().redis(), desk->fleet().fleet());
+    if (!view)
+        return view.error().with_context("Redis");
     std::vector<std::string> warnings;
-    if (canary != 0 && wanted.value_or(canary) == canary)
-        if (const Status fine = check_canary(*desk, options.force, warnings); !fine)
-            return fine.error();
-    auto answer = point("policy promote", wanted.value_or(canary), *desk, session);
+    Status fine = check_refusals(*view, version, options.force, warnings);
+    if (fine && version == canary)
+        fine = check_canary(*view, desk->pointers(), options.force, warnings);
+    if (!fine)
+        return fine.error();
+    auto answer = point("policy promote", version, options.force, *desk, session);
     if (answer)
         answer->warnings.insert(answer->warnings.begin(), warnings.begin(), warnings.end());
     return answer;
 }
 
-Result<Answer> rollback_policy(const std::optional<std::string>& version, const Session& session) {
+Result<Answer> rollback_policy(const RollbackOptions& options, const Session& session) {
     std::optional<uint64_t> wanted;
-    if (version) {
-        const auto parsed = parse_version("V", *version);
+    if (options.version) {
+        const auto parsed = parse_version("V", *options.version);
         if (!parsed)
             return parsed.error();
         wanted = *parsed;
@@ -157,7 +182,7 @@ Result<Answer> rollback_policy(const std::optional<std::string>& version, const 
                               "to go to another one: sluicectl policy rollback V");
         wanted = current->about.before;
     }
-    return point("policy rollback", *wanted, *desk, session);
+    return point("policy rollback", *wanted, options.force, *desk, session);
 }
 
 void show_point(const Json& data, Screen& screen) {

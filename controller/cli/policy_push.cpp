@@ -1,20 +1,24 @@
 #include "cli/policy_push.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <utility>
 
 #include "cli/format.h"
-#include "cli/policy_compiles.h"
 #include "cli/policy_desk.h"
 #include "fleet/canary_hosts.h"
 #include "fleet/policy_budgets.h"
+#include "operate/policy_compiles.h"
 #include "policy/capacity.h"
 #include "policy/compile.h"
 #include "policy/config_text.h"
+#include "policy/find_service.h"
 #include "policy/fleet_part.h"
 #include "policy/match.h"
 #include "policy/parse.h"
 #include "policy/rule_id.h"
+#include "policy/service_change.h"
 #include "policy/written_rate.h"
 
 namespace sluice::cli {
@@ -68,11 +72,6 @@ Status check_capacity(const Policy& policy, bool force) {
 }
 
 // --- what it changes -----------------------------------------------------------------------------
-
-const Service* find_service(const Policy& policy, const std::string& name) {
-    const auto found = std::ranges::find(policy.services, name, &Service::name);
-    return found == policy.services.end() ? nullptr : &*found;
-}
 
 std::string matches_of(const Service* service) {
     std::string text;
@@ -131,6 +130,42 @@ Result<Policy> policy_before(PolicyDesk& desk) {
     return std::move(config->policy);
 }
 
+// Shared budgets that are other ones, a second; null: not shared.
+Json budgets_between(const Policy& before, const Policy& after) {
+    std::map<std::string, std::pair<Json, Json>> rates;
+    for (const FleetBudget& budget : fleet_budgets(before))
+        rates[budget.name].first = budget.per_second;
+    for (const FleetBudget& budget : fleet_budgets(after))
+        rates[budget.name].second = budget.per_second;
+    Json list = Json::array();
+    for (const auto& [name, rate] : rates)
+        if (rate.first != rate.second)
+            list.push_back(
+                {{"budget", name}, {"before_per_s", rate.first}, {"after_per_s", rate.second}});
+    return list;
+}
+
+// Whom it is for: of the hosts that are there now, as far as their heartbeats say.
+Json hosts_hit(const FleetView& view, const std::optional<CanaryHosts>& canaries) {
+    size_t all = 0, hit = 0, enforcing = 0, away = 0;
+    for (const HostView& host : view.hosts) {
+        const bool is_for = !canaries || canaries->has(host.last.id, host.last.name);
+        all += host.is_away() ? 0 : 1;
+        hit += !host.is_away() && is_for ? 1 : 0;
+        enforcing += !host.is_away() && is_for && host.last.mode == "enforce" ? 1 : 0;
+        away += host.is_away() && is_for ? 1 : 0;
+    }
+    return {{"present", all}, {"hit", hit}, {"enforcing", enforcing}, {"away", away}};
+}
+
+// What somebody said for a time is over any version.
+void warn_of_overrides(const PolicyDesk& desk, std::vector<std::string>& warnings) {
+    for (const PolicyOverride& entry : desk.overrides())
+        warnings.push_back(entry.change.service + " is overridden by " + entry.actor + " for " +
+                           format_seconds(static_cast<double>(desk.left_ms(entry)) / 1000) +
+                           " more: " + format_change_values(entry.change) + " holds until then");
+}
+
 // They are divided among all hosts, so some can't have others.
 void warn_of_shared_budgets(const Policy& before, const Policy& after,
                             std::vector<std::string>& warnings) {
@@ -148,20 +183,17 @@ void warn_of_shared_budgets(const Policy& before, const Policy& after,
 // --- the canary ----------------------------------------------------------------------------------
 
 // A name that nobody has is more likely mistyped than a host that is still to come.
-Result<Json> canaries_now(PolicyDesk& desk, const CanaryHosts& canaries,
+Result<Json> canaries_now(const FleetView& view, const CanaryHosts& canaries,
                           std::vector<std::string>& warnings) {
-    const auto view = read_fleet_view(desk.fleet().redis(), desk.fleet().fleet(), {});
-    if (!view)
-        return view.error().with_context("Redis");
     Json now = Json::array();
     size_t present = 0;
-    for (const HostView& host : view->hosts) {
+    for (const HostView& host : view.hosts) {
         present += host.is_away() ? 0 : 1;
         if (!host.is_away() && canaries.has(host.last.id, host.last.name))
             now.push_back(host.last.name + " (" + host.last.id.substr(0, 8) + ')');
     }
     for (const std::string& named : canaries.hosts())
-        if (std::ranges::none_of(view->hosts, [&](const HostView& host) {
+        if (std::ranges::none_of(view.hosts, [&](const HostView& host) {
                 return CanaryHosts::is_called(named, host.last.id, host.last.name);
             }))
             return make_error(ErrorCode::not_found, "--canary: the fleet has no host " + named,
@@ -190,6 +222,8 @@ Error somebody_else(const PolicyPushed& answer, uint64_t base) {
 }  // namespace
 
 Result<Answer> push_policy(const PolicyPushOptions& options, const Session& session) {
+    if (const Status reason = check_reason(options.reason); !reason)
+        return reason.error();
     std::optional<uint64_t> base;
     if (options.base) {
         const auto parsed = parse_version("--base", *options.base);
@@ -221,9 +255,16 @@ Result<Answer> push_policy(const PolicyPushOptions& options, const Session& sess
         return before.error();
     Answer answer;
     answer.warnings = push->warnings;
+    if (const Status fits = desk->check_overrides(push->config, options.force, answer.warnings);
+        !fits)
+        return fits.error();
+    warn_of_overrides(*desk, answer.warnings);
+    const auto view = read_all_hosts(desk->fleet().redis(), desk->fleet().fleet());
+    if (!view)
+        return view.error().with_context("Redis");
     Json canary_names;
     if (canaries) {
-        auto now = canaries_now(*desk, *canaries, answer.warnings);
+        auto now = canaries_now(*view, *canaries, answer.warnings);
         if (!now)
             return now.error();
         canary_names = *std::move(now);
@@ -242,16 +283,15 @@ Result<Answer> push_policy(const PolicyPushOptions& options, const Session& sess
             answer.warnings);
         if (!recorded)
             return recorded.error();
-        const auto here = parse_fleet_source(desk->source_in_force());
         const auto reply = desk->fleet().write_replicated(policy_push_command(
-            desk->keys(),
-            {.text = push->text,
-             .base = base,
-             .above = here && here->fleet == desk->fleet().fleet() ? here->version : 0,
-             .canaries = canaries ? canaries->to_string() : "",
-             .actor = session.who.name,
-             .from = session.who.from ? session.who.from->to_string() : "",
-             .note = options.reason}));
+            desk->keys(), {.text = push->text,
+                           .base = base,
+                           .above = desk->version_here(),
+                           .after_ms = desk->stamp_here_ms(),
+                           .canaries = canaries ? canaries->to_string() : "",
+                           .actor = session.who.name,
+                           .from = session.who.from ? session.who.from->to_string() : "",
+                           .note = options.reason}));
         const auto done = reply ? parse_policy_pushed(*reply) : reply.error();
         if (!done)
             return done.error();
@@ -261,7 +301,7 @@ Result<Answer> push_policy(const PolicyPushOptions& options, const Session& sess
         session.made();
         answer.changed = true;
         if (!canaries)
-            desk->write_shared_budgets(push->text, pushed.since_ms, answer.warnings);
+            desk->write_shared_budgets(answer.warnings);
     } else if (base && *base != pointers.last) {
         PolicyPushed theirs{.last = pointers.last};
         if (const auto stored = desk->read(pointers.last))
@@ -275,6 +315,8 @@ Result<Answer> push_policy(const PolicyPushOptions& options, const Session& sess
                    {"canaries_now", canary_names},
                    {"services", push->config.policy.services.size()},
                    {"changes", changes_between(*before, push->config.policy)},
+                   {"budgets", budgets_between(*before, push->config.policy)},
+                   {"hosts", hosts_hit(*view, canaries)},
                    {"dry_run", options.dry_run}};
     return answer;
 }
@@ -306,6 +348,22 @@ void show_push(const Json& data, Screen& screen) {
         screen.line("It changes no limit.");
     else
         screen.table({{"WHAT"}, {"BEFORE"}, {"AFTER"}}, rows);
+    for (const Json& budget : data["budgets"]) {
+        const auto rate = [&](const char* field) {
+            return budget[field].is_null() ? std::string("nothing shared")
+                                           : format_short(budget[field].get<double>()) + "/s";
+        };
+        screen.line("The fleet shares " + rate("after_per_s") + " of " +
+                    budget["budget"].get<std::string>() + (dry_run ? ", now " : ", before ") +
+                    rate("before_per_s") + '.');
+    }
+    if (dry_run) {
+        const Json& hosts = data["hosts"];
+        screen.line("It would be for " + hosts["hit"].dump() + " of " +
+                    plural(hosts["present"].get<uint64_t>(), "host") + ", of which " +
+                    hosts["enforcing"].dump() + " enforce; " + hosts["away"].dump() +
+                    " more are away now.");
+    }
     if (!data["canary"].is_null() && !dry_run)
         screen.line(
             "To give it to all: sluicectl policy promote; to take it back: sluicectl policy "

@@ -1,6 +1,7 @@
 // sluicectl status: what runs, in which mode, and what it has seen.
 #include <algorithm>
 
+#include "base/clocks.h"
 #include "cli/command_line.h"
 #include "cli/enforcement.h"
 #include "cli/fleet_json.h"
@@ -11,7 +12,6 @@
 #include "gate/policy_store.h"
 #include "gate/rule_counter.h"
 #include "gate/switches.h"
-#include "observe/timestamp.h"
 #include "policy/rule_id.h"
 
 namespace sluice::cli {
@@ -44,6 +44,12 @@ Json fleet_version_json(const std::optional<FleetSource>& here, const PolicyStan
         warnings.push_back(
             "Redis has lost the fleet's policy; what is in force stays; to give it "
             "back: sluicectl policy push FILE");
+    if (standing.is_older)
+        warnings.push_back(
+            "Redis has an older state of the fleet's policy than this host, as of a backup; what "
+            "is in force stays; to give it back: sluicectl policy push FILE");
+    if (!standing.unsaved.empty())
+        warnings.push_back("the fleet's policy would not outlive a reboot: " + standing.unsaved);
     if (standing.refused != 0)
         warnings.push_back("version " + std::to_string(standing.refused) +
                            " of the fleet's policy is not in force here: " + standing.refusal);
@@ -52,7 +58,9 @@ Json fleet_version_json(const std::optional<FleetSource>& here, const PolicyStan
             {"current", number(standing.current)},
             {"refused", number(standing.refused)},
             {"refusal", standing.refused == 0 ? Json() : Json(standing.refusal)},
-            {"lost", standing.is_lost}};
+            {"lost", standing.is_lost},
+            {"older", standing.is_older},
+            {"unsaved", standing.unsaved.empty() ? Json() : Json(standing.unsaved)}};
 }
 
 // Other numbers for a time.
@@ -60,7 +68,7 @@ Json overrides_json(const Session& session) {
     Json list = Json::array();
     if (!session.overrides.list)
         return list;
-    const uint64_t now_ms = wall_clock_ns() / 1'000'000;
+    const uint64_t now_ms = boot_clock_ms();
     for (const PolicyOverride& entry : session.overrides.list()) {
         Json values = Json::object();
         for (const auto& [key, value] : entry.change.values)

@@ -63,42 +63,77 @@ Result<Answer> with_daemon(const Options& options, const Session& session) {
     return answer;
 }
 
-// The fleet's policy of now, put in force: once, as nobody is there to follow it.
-Status take_policy(const Session& session, Answer& answer) {
+// Who this host is, and where its fleet: the lock of the tables is not held while Redis is asked.
+Result<FleetMember> member_here(const Session& session) {
+    auto gate = session.open_to_write();
+    if (!gate)
+        return gate.error();
+    if (host_id(gate->tables).empty())
+        draw_host_id(gate->tables);
+    const auto own = own_config(gate->tables, session.state_dir);
+    if (!own)
+        return own.error();
+    return FleetMember{own->policy.redis, own->policy.fleet.name, host_id(gate->tables),
+                       machine_name()};
+}
+
+Status put_in_force(const FleetVersion& offer, const Session& session, Answer& answer) {
     auto gate = session.open_to_write();
     if (!gate)
         return gate.error();
     Tables& tables = gate->tables;
-    auto own = own_config(tables, session.state_dir);
+    const auto own = own_config(tables, session.state_dir);
     if (!own)
         return own.error();
     // The fleet's policy takes its place in the gate.
     if (const Status kept = replace_file(own_config_path(session.state_dir), own->text); !kept)
         return kept;
-    if (host_id(tables).empty())
-        draw_host_id(tables);
+    const auto shared = with_fleet_policy(*own, offer);
+    if (!shared)
+        return shared.error();
+    std::vector<PolicyOverride> overrides = offer.overrides;
+    std::vector<std::string> left_out;
+    const auto config = with_fitting_overrides(*shared, overrides, left_out);
+    if (!config)
+        return config.error();
+    for (const std::string& why : left_out)
+        answer.warnings.push_back("left out, as it does not fit the policy: " + why);
+    const auto current = current_policy(tables);
+    if (current && current->text == config->text)
+        return {};
+    session.record({"sync", "policy", current ? current->source : "", config->source, ""},
+                   answer.warnings);
+    const auto version = apply_policy(tables, *config, {}, session.who);
+    if (!version)
+        return version.error();
+    session.made();
+    return {};
+}
+
+// The fleet's policy of now, put in force: once, as nobody is there to follow it.
+Status take_policy(const Session& session, Answer& answer) {
+    auto member = member_here(session);
+    if (!member)
+        return member.error();
     const RedisDrill no_drill;
     PolicySync sync(session.state_dir, no_drill);
-    sync.follow({own->policy.redis, own->policy.fleet.name, host_id(tables), machine_name()});
+    sync.follow(*std::move(member));
     if (const Status asked = sync.round(); !asked)
         return asked;
     const auto offer = sync.take_offer();
-    if (!offer)
+    if (!offer) {
+        if (sync.standing().is_older)
+            answer.warnings.emplace_back(
+                "Redis has an older state of the fleet's policy than this host, as of a backup; "
+                "what is in force stays");
         return {};
-    auto shared = with_fleet_policy(*own, *offer);
-    const auto config = shared ? with_overrides(*std::move(shared), offer->overrides) : shared;
-    if (!config)
-        return config.error();
-    if (const auto current = current_policy(tables); !current || current->text != config->text) {
-        session.record({"sync", "policy", current ? current->source : "", config->source, ""},
-                       answer.warnings);
-        const auto version = apply_policy(tables, *config, {}, session.who);
-        if (!version)
-            return version.error();
-        session.made();
     }
+    if (const Status put = put_in_force(*offer, session, answer); !put)
+        return put;
     sync.answered({});
     (void)sync.step();  // which keeps it on disk
+    if (const std::string unsaved = sync.standing().unsaved; !unsaved.empty())
+        answer.warnings.push_back("the fleet's policy would not outlive a reboot: " + unsaved);
     return {};
 }
 

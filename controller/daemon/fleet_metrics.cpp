@@ -82,4 +82,19 @@ void add_fleet_metrics(const FleetStanding& standing, Families& out) {
             standing.hosts);
 }
 
+void add_fleet_policy_metrics(const FleetStanding& fleet, const PolicyStanding& policy,
+                              Families& out) {
+    if (!policy.is_followed)
+        return;
+    out.one("sluice_fleet_policy_version",
+            "Version of the fleet's policy in force; 0: this host's own file is", MetricType::Gauge,
+            static_cast<double>(fleet.policy_version));
+    out.one("sluice_fleet_policy_wanted",
+            "Version that this host is to have; 0: none, or not heard", MetricType::Gauge,
+            static_cast<double>(policy.wanted));
+    out.one("sluice_fleet_policy_lost",
+            "1 where Redis has no policy, or an older state of it than this host",
+            MetricType::Gauge, policy.is_lost || policy.is_older ? 1 : 0);
+}
+
 }  // namespace sluice

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <utility>
 
+#include "base/clocks.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "fleet/policy_file.h"
@@ -29,15 +30,28 @@ constexpr milliseconds kPatience{10'000};
 // are: a fifth of a core at most, and with a few thousand bans at every tick.
 constexpr int kSavePause = 4;
 
-uint64_t wall_clock_ms() {
-    return static_cast<uint64_t>(std::chrono::duration_cast<milliseconds>(
-                                     std::chrono::system_clock::now().time_since_epoch())
-                                     .count());
-}
-
 void log_error(const std::string& what, const Error& error) {
     log(LogLevel::error,
         what + ": " + error.message + (error.hint.empty() ? "" : "; " + error.hint));
+}
+
+// With the fleet's policy in place of its own, where it has one for this fleet.
+Result<ConfigFile> with_fleet(const ConfigFile& config, const std::optional<FleetVersion>& fleet) {
+    const Policy& own = config.policy;
+    if (!fleet || !own.redis || own.fleet.name != fleet->fleet)
+        return config;
+    return with_fleet_policy(config, *fleet);
+}
+
+Result<ConfigFile> with_fleet(const ConfigFile& config, const std::optional<FleetVersion>& fleet,
+                              const std::vector<PolicyOverride>& overrides) {
+    auto shared = with_fleet(config, fleet);
+    return shared ? with_overrides(*std::move(shared), overrides) : shared;
+}
+
+void log_left_out(const std::vector<std::string>& overrides) {
+    for (const std::string& why : overrides)
+        log(LogLevel::error, "left out, as it does not fit the policy: " + why);
 }
 
 }  // namespace
@@ -154,15 +168,20 @@ Result<WritableGate> Keeper::open_to_write(milliseconds patience) const {
     return open_gate_to_write(options_.pin_dir, patience, [this] { return kept_gate(); });
 }
 
-Status Keeper::put_in_force(const ConfigFile& config) {
-    if (!tables_)
-        return {};
+// `prepare` is called before, once nothing is in the way.
+Status Keeper::put_in_force(const ConfigFile& config, const std::function<void()>& prepare) {
     // The same text again would only count up the version.
-    if (const auto current = current_policy(*tables_); current && current->text == config.text)
+    const auto current = tables_ ? current_policy(*tables_) : failed("there is no gate");
+    if (!tables_ || (current && current->text == config.text)) {
+        if (prepare)
+            prepare();
         return {};
+    }
     auto gate = open_to_write(patience_);
     if (!gate)
         return gate.error();
+    if (prepare)
+        prepare();
     const auto version = apply_policy(gate->tables, config, {}, self_);
     if (!version)
         return version.error();
@@ -175,58 +194,79 @@ Status Keeper::put_in_force(const ConfigFile& config) {
 // What it had before: Redis may not answer, and hosts are to be alike.
 void Keeper::recall_fleet_version() {
     overrides_ = kept_overrides_ = OverrideFile(options_.state_dir).load();
-    (void)drop_ended(overrides_, wall_clock_ms());
+    (void)drop_ended(overrides_, boot_clock_ms());
     if (config_.policy.redis)
         fleet_ = PolicyFile(options_.state_dir).load(config_.policy.fleet.name);
-    auto wanted = with_fleet(config_, fleet_, overrides_);
+    auto shared = with_fleet(config_, fleet_);
+    if (!shared) {
+        log_error("the fleet's policy of before is not in force", shared.error());
+        fleet_.reset();
+        shared = config_;
+    }
+    std::vector<std::string> left_out;
+    auto wanted = with_fitting_overrides(*shared, overrides_, left_out);
+    log_left_out(left_out);
     if (wanted) {
         wanted_ = *std::move(wanted);
         return;
     }
-    log_error("the fleet's policy and the overrides of before are not in force", wanted.error());
-    fleet_.reset();
+    log_error("the overrides of before are not in force", wanted.error());
     overrides_.clear();
-}
-
-Result<ConfigFile> Keeper::with_fleet(const ConfigFile& config,
-                                      const std::optional<FleetVersion>& fleet,
-                                      const std::vector<PolicyOverride>& over) const {
-    const Policy& own = config.policy;
-    if (!fleet || !own.redis || own.fleet.name != fleet->fleet)
-        return with_overrides(config, over);
-    auto shared = with_fleet_policy(config, *fleet);
-    return shared ? with_overrides(*std::move(shared), over) : shared;
+    wanted_ = *std::move(shared);
 }
 
 Status Keeper::take_fleet_version(const FleetVersion& version) {
     auto overrides = overrides_;
     std::erase_if(overrides, [](const PolicyOverride& entry) { return entry.by_fleet; });
     overrides.insert(overrides.end(), version.overrides.begin(), version.overrides.end());
-    (void)drop_ended(overrides, wall_clock_ms());
-    auto wanted = with_fleet(config_, version, overrides);
+    (void)drop_ended(overrides, boot_clock_ms());
+    const auto shared = with_fleet(config_, version);
+    if (!shared)
+        return shared.error();
+    // A policy is not to wait for what was said of another one.
+    std::vector<std::string> left_out;
+    auto wanted = with_fitting_overrides(*shared, overrides, left_out);
     if (!wanted)
         return wanted.error();
     if (const Status put = put_in_force(*wanted); !put)
         return put;
+    log_left_out(left_out);
     fleet_ = version;
     overrides_ = std::move(overrides);
     wanted_ = *std::move(wanted);
     return {};
 }
 
+// On disk first: whoever was told that one holds, or is over, finds it so after a crash.
 Status Keeper::take_overrides(std::vector<PolicyOverride> overrides) {
     auto wanted = with_fleet(config_, fleet_, overrides);
     if (!wanted)
         return wanted.error();
-    if (const Status put = put_in_force(*wanted); !put)
+    if (const Status put = put_in_force(*wanted, [&] { save_overrides(overrides); }); !put) {
+        save_overrides(overrides_);
         return put;
+    }
     overrides_ = std::move(overrides);
     wanted_ = *std::move(wanted);
     return {};
 }
 
+// A disk that can't take them stops no operator: it is tried again at each tick.
+void Keeper::save_overrides(const std::vector<PolicyOverride>& overrides) {
+    const bool is_kept = kept_overrides_ == overrides;
+    if (is_kept && override_error_.empty())
+        return;
+    const Status saved = is_kept ? Status() : OverrideFile(options_.state_dir).save(overrides);
+    if (saved)
+        kept_overrides_ = overrides;
+    else if (override_error_.empty())
+        log_error("overrides would not outlive a restart", saved.error());
+    override_error_ = saved ? std::string() : saved.error().message;
+    note_unsaved();
+}
+
 Status Keeper::override_policy(PolicyOverride entry, std::chrono::nanoseconds lasts) {
-    entry.until_ms = wall_clock_ms() +
+    entry.until_ms = boot_clock_ms() +
                      static_cast<uint64_t>(std::chrono::duration_cast<milliseconds>(lasts).count());
     auto overrides = overrides_;
     put_override(overrides, std::move(entry));
@@ -241,13 +281,16 @@ Status Keeper::end_override(const std::string& service) {
 
 void Keeper::end_overrides_in_time() {
     auto overrides = overrides_;
-    if (!drop_ended(overrides, wall_clock_ms()))
+    if (!drop_ended(overrides, boot_clock_ms()))
         return;
     const size_t ended = overrides_.size() - overrides.size();
-    if (const Status done = take_overrides(std::move(overrides)); done)
+    const Status done = take_overrides(std::move(overrides));
+    std::string why = done || done.error().busy ? std::string() : done.error().message;
+    if (done)
         log(LogLevel::info, "overrides that are over: " + std::to_string(ended));
-    else if (!done.error().busy)
+    else if (!why.empty() && why != still_there_)
         log_error("an override is over, and still in force", done.error());
+    still_there_ = std::move(why);
 }
 
 // --- the configuration ---------------------------------------------------------------------------
@@ -447,7 +490,7 @@ bool Keeper::is_unsaved() const {
     // Somebody may have removed it.
     return tables_ && tables_->settings().restored != 0 &&
            (tables_->settings().changes != saved_changes_ || kept_config_ != config_.text ||
-            kept_overrides_ != overrides_ || (last_save_.status && !state_.exists()));
+            (last_save_.status && !state_.exists()));
 }
 
 // A million bans, or a slow disk, take longer than clients and events can wait. The thread reads
@@ -455,16 +498,12 @@ bool Keeper::is_unsaved() const {
 void Keeper::begin_save() {
     const auto save = [tables = std::shared_ptr<const Tables>(tables_), state = state_,
                        changes = tables_->settings().changes, config = config_.text,
-                       overrides = overrides_, has_news = overrides_ != kept_overrides_,
-                       override_file = OverrideFile(options_.state_dir),
                        config_path = own_config_path(options_.state_dir)] {
         const auto begun = steady_clock::now();
         Status status = state.save(*tables);
         if (status)
             status = replace_file(config_path, config);
-        if (status && has_news)
-            status = override_file.save(overrides);
-        return Save{std::move(status), changes, config, overrides, begun, steady_clock::now()};
+        return Save{std::move(status), changes, config, begun, steady_clock::now()};
     };
     // Where there can be no more threads, finish_save() does it.
     saving_ = std::async(std::launch::async | std::launch::deferred, save);
@@ -473,19 +512,24 @@ void Keeper::begin_save() {
 Status Keeper::finish_save() {
     last_save_ = saving_.get();
     const Status& saved = last_save_.status;
-    if (!saved && standing_.state_error.empty())
+    if (!saved && save_error_.empty())
         log_error("bans would not outlive a reboot", saved.error());
-    standing_.state_error = saved ? std::string() : saved.error().message;
+    save_error_ = saved ? std::string() : saved.error().message;
+    note_unsaved();
     // What was changed since it began is still to be saved.
     if (saved) {
         saved_changes_ = last_save_.changes;
         kept_config_ = last_save_.config;
-        kept_overrides_ = last_save_.overrides;
     }
     return saved;
 }
 
+void Keeper::note_unsaved() {
+    standing_.state_error = save_error_.empty() ? override_error_ : save_error_;
+}
+
 Status Keeper::save_now() {
+    save_overrides(overrides_);
     if (saving_.valid())
         (void)finish_save();
     if (!is_unsaved())
@@ -495,6 +539,7 @@ Status Keeper::save_now() {
 }
 
 void Keeper::save_in_time() {
+    save_overrides(overrides_);
     if (saving_.valid() && saving_.wait_for(0s) == std::future_status::timeout)
         return;
     if (saving_.valid())

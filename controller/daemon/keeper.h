@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <future>
 #include <memory>
 #include <optional>
@@ -92,7 +93,6 @@ class Keeper {
         Status status;
         uint64_t changes = 0;  // of the tables, when it began
         std::string config;
-        std::vector<PolicyOverride> overrides;
         std::chrono::steady_clock::time_point begun{}, ended{};
     };
 
@@ -111,12 +111,10 @@ class Keeper {
     Status take_config(ConfigFile config);
     void take_next_config();
     void recall_fleet_version();
-    [[nodiscard]] Result<ConfigFile> with_fleet(const ConfigFile& config,
-                                                const std::optional<FleetVersion>& fleet,
-                                                const std::vector<PolicyOverride>& over) const;
     Status take_overrides(std::vector<PolicyOverride> overrides);
+    void save_overrides(const std::vector<PolicyOverride>& overrides);
     void end_overrides_in_time();
-    Status put_in_force(const ConfigFile& config);
+    Status put_in_force(const ConfigFile& config, const std::function<void()>& prepare = {});
     void bring_back();
     void restore(Tables& tables, bool switches_only);
     void update_wanted();
@@ -126,6 +124,7 @@ class Keeper {
     Status attach_missing();
     Status attach_to(const std::string& interface);
     [[nodiscard]] bool is_unsaved() const;
+    void note_unsaved();
     void begin_save();
     Status finish_save();
     void save_in_time();
@@ -146,7 +145,9 @@ class Keeper {
     uint64_t gate_number_ = 0;
     RuleCounter counter_;
     KeeperStanding standing_;
-    std::string missing_;  // why it is not attached everywhere, as it was logged
+    std::string missing_;      // why it is not attached everywhere, as it was logged
+    std::string still_there_;  // why an override that is over is in force, likewise
+    std::string save_error_, override_error_;  // of the last saves; empty where they were good
     Operator self_{"sluiced", {}};
     std::future<Save> saving_;  // valid from begin_save() to finish_save()
     Save last_save_;

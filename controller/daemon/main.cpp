@@ -208,7 +208,9 @@ Status Daemon::open_doors() {
     server_.emplace(*std::move(server));
     if (!around.metrics_listen.empty()) {
         auto metrics = Metrics::listen(around.metrics_listen, FLAGS_pin_dir, [this](Families& out) {
-            add_fleet_metrics(fleet_->standing(), out);
+            const FleetStanding fleet = fleet_->standing();
+            add_fleet_metrics(fleet, out);
+            add_fleet_policy_metrics(fleet, policy_->standing(), out);
             add_tune_metrics(tune_->standing(), out);
         });
         if (!metrics)

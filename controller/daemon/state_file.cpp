@@ -16,6 +16,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/clocks.h"
 #include "base/file.h"
 #include "base/unique_fd.h"
 #include "gate/listing.h"
@@ -31,13 +32,6 @@ using std::chrono::nanoseconds;
 
 constexpr std::string_view kMagic = "sluice-state 1";
 constexpr std::string_view kForGood = "-";
-
-std::string boot_id() {
-    auto text = read_file("/proc/sys/kernel/random/boot_id").value();
-    while (text.ends_with('\n'))
-        text.pop_back();
-    return text;
-}
 
 // --- writing -----------------------------------------------------------------------------------
 

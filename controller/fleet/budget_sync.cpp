@@ -7,6 +7,7 @@
 #include "fleet/host_identity.h"
 #include "fleet/lease_message.h"
 #include "fleet/policy_budgets.h"
+#include "fleet/policy_message.h"
 #include "gate/policy_store.h"
 #include "gate/service_ids.h"
 #include "gate/switches.h"
@@ -20,6 +21,9 @@ using std::chrono::milliseconds, std::chrono::nanoseconds;
 
 // A clock that was ahead by less has not been asleep: the two are read one after the other.
 constexpr int64_t kAsleepNs = 50'000'000;
+
+// Between two times that the fleet's budgets are called for: a host writes them within seconds.
+constexpr uint64_t kOweNs = 1'000'000'000;
 
 // Several operators who look at once are one reader to Redis.
 constexpr std::chrono::seconds kViewFresh(1);
@@ -80,6 +84,7 @@ void BudgetSync::step() {
         observe(now_ns);
         ask(now_ns);
         put_in_force();
+        owe(now_ns);
     }
     if (redis_) {
         beat(now_ns);
@@ -119,6 +124,7 @@ void BudgetSync::look_at_policy() {
         return;  // one that is being changed is read the next time
     policy_version_ = policy->version;
     from_fleet_ = parse_fleet_source(policy->source);
+    policy_lost_until_ns_ = 0;
     beat_due_ns_ = 0;  // so that others see soon who has which version
     policy_age_ = std::chrono::seconds(policy->applied_s);
     connect(policy->policy);
@@ -267,6 +273,32 @@ void BudgetSync::note_set(Shard& shard, const redis::Reply& reply) {
     }
     if (!reply.is_error())
         shard.to_set.clear();
+    // In a shard that was lost nothing of the fleet's policy was in their way.
+    if (later && !*later)
+        is_owed_ = true;
+}
+
+// Its own numbers where Redis has none: not those of a canary or of an override, as all hosts would
+// get them; and none at all where Redis has the fleet's policy to write them from.
+bool BudgetSync::may_set(uint64_t now_ns) const {
+    return !from_fleet_ || (now_ns < policy_lost_until_ns_ && !from_fleet_->is_canary &&
+                            !from_fleet_->is_overridden);
+}
+
+void BudgetSync::owe(uint64_t now_ns) {
+    if (!is_owed_ || now_ns < owe_due_ns_ || !drill_.check())
+        return;
+    owe_due_ns_ = now_ns + kOweNs;
+    const auto reply = redis_->run(policy_owe_command(PolicyKeys(fleet_.name), 0));
+    const auto owed = reply ? parse_policy_owed(*reply) : reply.error();
+    if (owed) {
+        is_owed_ = false;
+        // It is asked again as long as anything is missing, so this is what holds now.
+        policy_lost_until_ns_ = *owed == PolicyOwed::missing ? owe_due_ns_ + kOweNs : 0;
+        return;
+    }
+    const std::lock_guard guard(mutex_);
+    standing_.error = owed.error().message;
 }
 
 void BudgetSync::take(Shard& shard, const redis::Reply& reply, const LeaseRequest& request,
@@ -282,8 +314,15 @@ void BudgetSync::take(Shard& shard, const redis::Reply& reply, const LeaseReques
     }
     const LeaseOutcome outcome = shard.holder->answered(*answer);
     if (outcome == LeaseOutcome::unknown) {
-        shard.to_set = shard.holder->unknown_budgets();
-        shard.sets_unknown = true;
+        is_owed_ = true;
+        if (may_set(now_ns)) {
+            shard.to_set = shard.holder->unknown_budgets();
+            shard.sets_unknown = true;
+        }
+    } else if (outcome == LeaseOutcome::taken && shard.sets_unknown) {
+        // Somebody else was faster, and his numbers stay.
+        shard.to_set.clear();
+        shard.sets_unknown = false;
     }
     if (outcome == LeaseOutcome::duplicate) {
         draw_host_id(*tables_);
@@ -387,6 +426,7 @@ void BudgetSync::publish(uint64_t now_ns) {
     FleetStanding now;
     now.is_shared = !shards_.empty();
     now.fleet = fleet_.name;
+    now.policy_version = tables_ && from_fleet_ ? from_fleet_->version : 0;
     if (tables_)
         now.host = host_id(*tables_);
     if (redis_)

@@ -41,8 +41,9 @@ struct BudgetStanding {
 struct FleetStanding {
     bool is_shared = false;  // there is something to share
     std::string fleet;
-    std::string host;    // this one's identity, 32 hex digits
-    uint32_t hosts = 0;  // that lease from the busiest shard, this one included
+    std::string host;             // this one's identity, 32 hex digits
+    uint64_t policy_version = 0;  // of the fleet's policy, in force here; 0: its own file is
+    uint32_t hosts = 0;           // that lease from the busiest shard, this one included
     bool is_learning = false;
     uint64_t duplicates = 0;  // times that another host had this one's identity
     uint64_t lost = 0;        // calls without an answer
@@ -106,6 +107,8 @@ class BudgetSync {
     void note_set(Shard& shard, const redis::Reply& reply);
     void take(Shard& shard, const redis::Reply& reply, const LeaseRequest& request,
               uint64_t now_ns);
+    [[nodiscard]] bool may_set(uint64_t now_ns) const;
+    void owe(uint64_t now_ns);
     void put_in_force();
     void beat(uint64_t now_ns);
     void look_at_fleet();
@@ -124,6 +127,10 @@ class BudgetSync {
     std::optional<Redis> redis_;
     std::vector<Shard> shards_;
     int64_t asleep_ns_ = 0;  // so far, since boot
+    // Redis lacks budgets, or has some of this host alone: whoever is responsible is to write them.
+    bool is_owed_ = false;
+    uint64_t owe_due_ns_ = 0;
+    uint64_t policy_lost_until_ns_ = 0;  // it answered to that that it has no policy
     uint64_t beat_due_ns_ = 0;
     std::atomic<bool> is_view_wanted_ = false;
 

@@ -44,6 +44,10 @@ Result<CanaryHosts> CanaryHosts::parse(std::string_view text) {
             percent > 0 && percent <= 100 ? static_cast<unsigned>(std::lround(percent * 100)) : 0;
         if (failure != std::errc{} || end != last || canaries.per_10000_ == 0)
             return no_hosts(text);
+        if (canaries.per_10000_ == kAll)
+            return make_error(ErrorCode::usage,
+                              "--canary: " + in_quotes(text) + " leaves no host to compare with",
+                              "use a part such as 10%; for all hosts, leave out --canary");
         return canaries;
     }
     for (std::string_view rest = text;;) {

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <utility>
 
+#include "operate/policy_compiles.h"
 #include "policy/config_text.h"
 #include "policy/fleet_part.h"
 #include "policy/parse.h"
@@ -15,6 +16,16 @@ constexpr std::string_view kFleet = "fleet ";
 constexpr std::string_view kVersion = ", version ";
 constexpr std::string_view kCanary = ", canary";
 constexpr std::string_view kOverridden = ", changed for a time";
+
+Result<ConfigFile> compiled_with(const ConfigFile& config,
+                                 const std::vector<PolicyOverride>& overrides) {
+    auto changed = with_overrides(config, overrides);
+    if (!changed)
+        return changed;
+    if (const Status compiled = compiles_here(changed->policy); !compiled)
+        return compiled.error();
+    return changed;
+}
 
 }  // namespace
 
@@ -82,13 +93,36 @@ Result<ConfigFile> with_overrides(ConfigFile config, const std::vector<PolicyOve
                       std::move(source)};
 }
 
-Result<Policy> policy_of_any_host(const std::string& text,
-                                  const std::vector<PolicyOverride>& overrides) {
+Result<ConfigFile> with_fitting_overrides(const ConfigFile& config,
+                                          std::vector<PolicyOverride>& overrides,
+                                          std::vector<std::string>& left_out) {
+    auto all = compiled_with(config, overrides);
+    // Where it is no good by itself no override is to blame.
+    if (all || !compiles_here(config.policy))
+        return all;
+    ConfigFile fitting = config;
+    std::vector<PolicyOverride> taken;
+    for (PolicyOverride& entry : overrides) {
+        taken.push_back(entry);
+        auto with = compiled_with(config, taken);
+        if (with) {
+            fitting = *std::move(with);
+            continue;
+        }
+        taken.pop_back();
+        left_out.push_back(describe(entry) + ": " + with.error().message);
+    }
+    overrides = std::move(taken);
+    return fitting;
+}
+
+Result<Policy> policy_of_any_host(const std::string& text, std::vector<PolicyOverride> overrides) {
     // What a host needs to be in a fleet, and nothing of its own.
     const ConfigFile host{
         Policy{}, "[redis]\nurl = \"redis://127.0.0.1\"\n[fleet]\nmax_hosts = 1\n", "any host"};
     auto config = with_fleet_policy(host, {.fleet = "any", .version = 0, .text = text});
-    auto changed = config ? with_overrides(*std::move(config), overrides) : config;
+    std::vector<std::string> left_out;  // hosts say that
+    auto changed = config ? with_fitting_overrides(*config, overrides, left_out) : config;
     if (!changed)
         return changed.error();
     return std::move(changed->policy);

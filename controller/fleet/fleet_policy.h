@@ -20,7 +20,7 @@ struct FleetVersion {
     uint64_t since_ms = 0;  // of Redis's clock: when it was made this host's
     bool is_canary = false;
     std::string text;
-    std::vector<PolicyOverride> overrides{};  // of the fleet; their times are of this host's clock
+    std::vector<PolicyOverride> overrides{};  // of the fleet; their times are of the boot clock
 
     // A version may be made a host's twice, and after Redis was wiped another has its number.
     [[nodiscard]] bool is(uint64_t other, uint64_t other_since_ms) const {
@@ -46,8 +46,14 @@ Result<ConfigFile> with_policy(const ConfigFile& host, ConfigTable policy, std::
 Result<ConfigFile> with_fleet_policy(const ConfigFile& host, const FleetVersion& version);
 // The same with other numbers for a time laid over it.
 Result<ConfigFile> with_overrides(ConfigFile config, const std::vector<PolicyOverride>& overrides);
-// What any host reads out of such a text: for what no host has a say in, such as shared budgets.
+// The same with those of them that fit it, on their own and together; the others are taken out of
+// `overrides`, and `left_out` says of each why.
+Result<ConfigFile> with_fitting_overrides(const ConfigFile& config,
+                                          std::vector<PolicyOverride>& overrides,
+                                          std::vector<std::string>& left_out);
+// What any host reads out of such a text, with those overrides that fit it: for what no host has a
+// say in, such as shared budgets.
 Result<Policy> policy_of_any_host(const std::string& text,
-                                  const std::vector<PolicyOverride>& overrides = {});
+                                  std::vector<PolicyOverride> overrides = {});
 
 }  // namespace sluice

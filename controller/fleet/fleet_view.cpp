@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <optional>
+#include <set>
 #include <span>
 
 #include "base/text.h"
@@ -59,6 +60,11 @@ Status take_hosts(const Reply& reply, FleetView& view) {
     return {};
 }
 
+// So many as are shown, after the `first` that were heard of last.
+redis::Command hosts_command(const HostKeys& keys, size_t first) {
+    return lua::kHosts.call({keys.seen, keys.words}).add(first).add(kMostHostsShown);
+}
+
 std::optional<LeaseView> read_lease(std::span<const Reply> row) {
     const std::string_view member = text_of(row[0]);
     const size_t colon = member.find(':');
@@ -111,8 +117,7 @@ Status take_shares(const Reply& reply, FleetView& view) {
 Result<FleetView> read_fleet_view(Redis& redis, std::string_view fleet,
                                   const std::vector<unsigned>& shards) {
     const HostKeys hosts(fleet);
-    std::vector<redis::Command> commands = {
-        lua::kHosts.call({hosts.seen, hosts.words}).add(kMostHostsShown)};
+    std::vector<redis::Command> commands = {hosts_command(hosts, 0)};
     for (const unsigned shard : shards) {
         const LeaseKeys keys(fleet, shard);
         commands.push_back(lua::kShares.call({keys.state, keys.expiries})
@@ -129,6 +134,30 @@ Result<FleetView> read_fleet_view(Redis& redis, std::string_view fleet,
         if (const Status taken = take_shares((*replies)[i], view); !taken)
             return taken.error();
     std::ranges::sort(view.budgets, {}, &BudgetView::name);
+    return view;
+}
+
+Result<FleetView> read_all_hosts(Redis& redis, std::string_view fleet) {
+    auto view = read_fleet_view(redis, fleet, {});
+    if (!view)
+        return view;
+    const HostKeys keys(fleet);
+    std::vector<redis::Command> commands;
+    const size_t wanted = std::min(view->hosts_in_all, kMostHostsCompared);
+    for (size_t first = view->hosts.size(); first < wanted; first += kMostHostsShown)
+        commands.push_back(hosts_command(keys, first));
+    if (commands.empty())
+        return view;
+    const auto replies = redis.run(commands);
+    if (!replies)
+        return replies.error();
+    for (const Reply& reply : *replies)
+        if (const Status taken = take_hosts(reply, *view); !taken)
+            return taken.error();
+    // Who was heard of between the calls may be in two of them.
+    std::set<std::string> known;
+    std::erase_if(view->hosts,
+                  [&](const HostView& host) { return !known.insert(host.last.id).second; });
     return view;
 }
 

@@ -18,6 +18,8 @@ namespace sluice {
 inline constexpr size_t kMostHostsShown = 256;
 // Leases of one shard, likewise.
 inline constexpr size_t kMostLeasesShown = 4096;
+// What decisions about the whole fleet look at: as many as the largest fleet that is measured has.
+inline constexpr size_t kMostHostsCompared = 5000;
 
 struct HostView {
     Heartbeat last;
@@ -53,5 +55,9 @@ struct FleetView {
 // Of the shards that are named. One exchange with Redis.
 Result<FleetView> read_fleet_view(Redis& redis, std::string_view fleet,
                                   const std::vector<unsigned>& shards);
+
+// Its hosts alone, kMostHostsCompared of them: in two exchanges, of which each call of Redis is
+// short.
+Result<FleetView> read_all_hosts(Redis& redis, std::string_view fleet);
 
 }  // namespace sluice

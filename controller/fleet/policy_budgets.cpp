@@ -1,18 +1,21 @@
 #include "fleet/policy_budgets.h"
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <set>
 
 #include "fleet/fleet_policy.h"
+#include "fleet/policy_in_redis.h"
+#include "policy/capacity.h"
 #include "policy/compile_limit.h"
 
 namespace sluice {
 
 namespace {
 
-using Shards = std::map<unsigned, std::vector<FleetBudget>>;
+// Of write_owed_budgets(): so many changes while one writes are more than operators make, and the
+// last of them writes his own.
+constexpr int kMostRounds = 8;
 
 }  // namespace
 
@@ -35,9 +38,8 @@ Result<std::optional<uint64_t>> later_version(const redis::Reply& reply) {
 }
 
 FleetBudget fleet_budget(const Service& service, Dimension dimension, const TokenBucket& bucket) {
-    const std::chrono::duration<double> per = bucket.rate.per;
     return {.name = budget_name(service.name, dimension),
-            .per_second = static_cast<double>(bucket.rate.count) / per.count(),
+            .per_second = per_second(bucket.rate),
             .burst = static_cast<double>(bucket.burst),
             .unit = static_cast<double>(least_burst(dimension))};
 }
@@ -52,40 +54,42 @@ std::vector<FleetBudget> fleet_budgets(const Policy& policy) {
     return budgets;
 }
 
-Status write_budgets(Redis& redis, std::string_view fleet, const Policy& policy, uint64_t version,
-                     std::chrono::milliseconds at_ms) {
-    Shards shards;
+namespace {
+
+// All shards that the policy shares something in, at once or at a time of Redis's clock; the latest
+// of the later versions that some of them have.
+Result<std::optional<uint64_t>> write_at(Redis& redis, std::string_view fleet, const Policy& policy,
+                                         uint64_t version, std::chrono::milliseconds at) {
+    std::map<unsigned, std::vector<FleetBudget>> shards;
     for (const FleetBudget& budget : fleet_budgets(policy)) {
         const std::string_view name = budget.name;
         shards[lease_shard(name.substr(0, name.rfind('.')))].push_back(budget);
     }
-    // A second time for those that have a later version.
-    for (int round = 0; round < 2 && !shards.empty(); ++round) {
-        std::vector<redis::Command> commands;
-        for (const auto& [number, budgets] : shards)
-            commands.push_back(
-                budget_command(budget_script(), LeaseKeys(fleet, number), version, at_ms, budgets));
-        const auto replies = redis.run_replicated(commands);
-        if (!replies)
-            return replies.error();
-        Shards again;
-        size_t at = 0;
-        for (auto& [number, budgets] : shards) {
-            const auto later = later_version((*replies)[at++]);
-            if (!later)
-                return later.error();
-            if (*later) {
-                version = std::max(version, **later);
-                again.emplace(number, std::move(budgets));
-            }
-        }
-        shards = std::move(again);
+    std::vector<redis::Command> commands;
+    for (const auto& [number, budgets] : shards)
+        commands.push_back(
+            budget_command(budget_script(), LeaseKeys(fleet, number), version, at, budgets));
+    if (commands.empty())
+        return std::optional<uint64_t>();
+    const auto replies = redis.run_replicated(commands);
+    if (!replies)
+        return replies.error();
+    std::optional<uint64_t> latest;
+    for (const redis::Reply& reply : *replies) {
+        const auto later = later_version(reply);
+        if (!later)
+            return later.error();
+        latest = std::max(latest, *later);
     }
-    return {};
+    return latest;
 }
 
-Status write_budgets_in_time(Redis& redis, std::string_view fleet, const std::string& text,
-                             const std::vector<PolicyOverride>& overrides, uint64_t version) {
+}  // namespace
+
+Result<std::optional<uint64_t>> write_budgets(Redis& redis, std::string_view fleet,
+                                              const std::string& text,
+                                              const std::vector<PolicyOverride>& overrides,
+                                              uint64_t version) {
     std::set<uint64_t> ends;
     for (const PolicyOverride& entry : overrides)
         ends.insert(entry.until_ms);
@@ -95,13 +99,46 @@ Status write_budgets_in_time(Redis& redis, std::string_view fleet, const std::st
         const auto policy = policy_of_any_host(text, left);
         if (!policy)
             return policy.error();
-        const Status written = write_budgets(
-            redis, fleet, *policy, version, std::chrono::milliseconds(static_cast<int64_t>(at_ms)));
-        if (!written || end == ends.end())
-            return written;
+        auto later = write_at(redis, fleet, *policy, version,
+                              std::chrono::milliseconds(static_cast<int64_t>(at_ms)));
+        if (!later || *later || end == ends.end())
+            return later;
         at_ms = *end;
         (void)drop_ended(left, at_ms);
     }
+}
+
+Status write_owed_budgets(Redis& redis, std::string_view fleet) {
+    const PolicyKeys keys(fleet);
+    for (int round = 0; round < kMostRounds; ++round) {
+        const auto state = read_policy_state(redis, keys);
+        if (!state)
+            return state.error();
+        const uint64_t stamp_ms = state->pointers.unwritten_ms;
+        if (stamp_ms == 0 || state->pointers.current == 0)
+            return {};
+        const auto current = read_policy_version(redis, keys, state->pointers.current);
+        if (!current)
+            return current.error();
+        const auto later =
+            write_budgets(redis, fleet, current->text, state->overrides, budgets_version(stamp_ms));
+        if (!later)
+            return later.error();
+        // Those of a change that came meanwhile, or of a policy that Redis has lost.
+        const auto reply = redis.run(*later ? policy_owe_command(keys, budgets_stamp(**later))
+                                            : policy_written_command(keys, stamp_ms));
+        if (!reply)
+            return reply.error();
+        if (const Status fine = reply->check(); !fine)
+            return fine;
+        if (*later)
+            continue;
+        const auto is_written = reply->as_integer();
+        if (is_written && *is_written == 1)
+            return {};
+    }
+    return failed("the fleet's policy was changed each time that its budgets were written",
+                  "a host writes them within seconds");
 }
 
 }  // namespace sluice

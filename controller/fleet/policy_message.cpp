@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "override.lua.h"
+#include "owe.lua.h"
 #include "point.lua.h"
 #include "push.lua.h"
 #include "written.lua.h"
@@ -50,6 +51,28 @@ std::string sha1_of(std::string_view text) {
 
 std::string field_of(uint64_t version) {
     return 'v' + std::to_string(version);
+}
+
+// The fields of the hash that read_pointers() reads, in its order.
+constexpr std::array<std::string_view, 11> kPointers = {
+    "rev",    "last",         "current",      "since", "by",       "from",
+    "canary", "canary_hosts", "canary_since", "stamp", "unwritten"};
+
+PolicyPointers read_pointers(const std::array<std::string_view, kPointers.size()>& values) {
+    PolicyPointers pointers{.rev = number_of(values[0]),
+                            .last = number_of(values[1]),
+                            .current = number_of(values[2]),
+                            .since_ms = number_of(values[3]),
+                            .by = printable(values[4]),
+                            .from = printable(values[5]),
+                            .canary = number_of(values[6]),
+                            .canary_hosts = printable(values[7]),
+                            .canary_since_ms = number_of(values[8]),
+                            .stamp_ms = number_of(values[9]),
+                            .unwritten_ms = number_of(values[10])};
+    // Of a state that an earlier version wrote.
+    pointers.stamp_ms = std::max({pointers.stamp_ms, pointers.since_ms, pointers.canary_since_ms});
+    return pointers;
 }
 
 // Pushed, by, from, digest, bytes, before, note.
@@ -99,29 +122,34 @@ std::string PolicyKeys::text(uint64_t version) const {
 }
 
 redis::Command policy_pointers_command(const PolicyKeys& keys) {
-    return {"HMGET", keys.base, "rev",    "last",         "current",      "since",
-            "by",    "from",    "canary", "canary_hosts", "canary_since", "unwritten"};
+    redis::Command command = {"HMGET", keys.base};
+    for (const std::string_view field : kPointers)
+        command.add(field);
+    return command;
 }
 
 Result<PolicyPointers> parse_policy_pointers(const Reply& reply) {
-    constexpr size_t kFields = 10;
     const auto fields = reply.as_array();
     if (!fields)
         return fields.error();
-    if (fields->size() != kFields)
+    if (fields->size() != kPointers.size())
         return no_policy();
-    const auto number = [&](size_t at) { return number_of(text_of((*fields)[at])); };
-    const auto words = [&](size_t at) { return printable(text_of((*fields)[at])); };
-    return PolicyPointers{.rev = number(0),
-                          .last = number(1),
-                          .current = number(2),
-                          .since_ms = number(3),
-                          .by = words(4),
-                          .from = words(5),
-                          .canary = number(6),
-                          .canary_hosts = words(7),
-                          .canary_since_ms = number(8),
-                          .unwritten_ms = number(9)};
+    std::array<std::string_view, kPointers.size()> values;
+    std::ranges::transform(*fields, values.begin(), text_of);
+    return read_pointers(values);
+}
+
+Result<PolicyPointers> find_policy_pointers(const Reply& all) {
+    const auto fields = all.as_array();
+    if (!fields)
+        return fields.error();
+    std::array<std::string_view, kPointers.size()> values;
+    for (size_t i = 0; i + 1 < fields->size(); i += 2) {
+        const auto* const found = std::ranges::find(kPointers, text_of((*fields)[i]));
+        if (found != kPointers.end())
+            values[static_cast<size_t>(found - kPointers.begin())] = text_of((*fields)[i + 1]);
+    }
+    return read_pointers(values);
 }
 
 redis::Command policy_version_command(const PolicyKeys& keys, uint64_t version) {
@@ -180,6 +208,7 @@ redis::Command policy_push_command(const PolicyKeys& keys, const PolicyPush& pus
     return command.add(push.text)
         .add(push.base ? std::to_string(*push.base) : "")
         .add(push.above)
+        .add(push.after_ms)
         .add(push.canaries)
         .add(push.actor)
         .add(push.from)
@@ -271,9 +300,27 @@ Result<std::vector<PolicyOverride>> parse_policy_overrides(const Reply& reply) {
     return overrides;
 }
 
-redis::Command policy_written_command(const PolicyKeys& keys, uint64_t since_ms) {
+redis::Command policy_written_command(const PolicyKeys& keys, uint64_t stamp_ms) {
     redis::Command command = lua::kWritten.call({keys.base});
-    return command.add(since_ms);
+    return command.add(stamp_ms);
+}
+
+redis::Command policy_owe_command(const PolicyKeys& keys, uint64_t found_ms) {
+    redis::Command command = lua::kOwe.call({keys.base});
+    return command.add(found_ms);
+}
+
+Result<PolicyOwed> parse_policy_owed(const Reply& reply) {
+    const auto words = words_of(reply, 1);
+    if (!words)
+        return words.error();
+    if ((*words)[0] == "owed")
+        return PolicyOwed::owed;
+    if ((*words)[0] == "known")
+        return PolicyOwed::known;
+    if ((*words)[0] == "missing")
+        return PolicyOwed::missing;
+    return no_policy();
 }
 
 }  // namespace sluice

@@ -34,11 +34,14 @@ struct PolicyPointers {
     uint64_t canary = 0;
     std::string canary_hosts;  // as CanaryHosts reads it
     uint64_t canary_since_ms = 0;
-    uint64_t unwritten_ms =
-        0;  // since_ms of a change whose budgets are not in the lease shards yet
+    uint64_t stamp_ms = 0;  // of the last change: each has a later one than that before
+    // With which the shared budgets of now are to be written to the lease shards; 0: they are there
+    uint64_t unwritten_ms = 0;
 };
 redis::Command policy_pointers_command(const PolicyKeys& keys);
 Result<PolicyPointers> parse_policy_pointers(const redis::Reply& reply);
+// The same out of the answer to HGETALL.
+Result<PolicyPointers> find_policy_pointers(const redis::Reply& all);
 
 // One version, as it was pushed.
 struct PolicyVersion {
@@ -64,6 +67,7 @@ struct PolicyPush {
     std::string text;
     std::optional<uint64_t> base{};  // nothing may have been pushed after it
     uint64_t above = 0;              // the new version is above this one
+    uint64_t after_ms = 0;           // and its stamp above this one
     std::string canaries{};          // empty: for all hosts at once
     std::string actor{}, from{}, note{};
 };
@@ -94,13 +98,23 @@ Result<PolicyPointed> parse_policy_pointed(const redis::Reply& reply);
 redis::Command policy_override_command(const PolicyKeys& keys, const PolicyOverride& entry,
                                        std::chrono::milliseconds lasts);
 struct PolicyOverridden {
-    uint64_t until_ms = 0;
-    uint64_t now_ms = 0;  // both by Redis's clock
+    uint64_t until_ms = 0;  // by Redis's clock
+    uint64_t stamp_ms = 0;
 };
 Result<PolicyOverridden> parse_policy_overridden(const redis::Reply& reply);
 // All of them: the answer to HGETALL. What makes no sense is passed over.
 Result<std::vector<PolicyOverride>> parse_policy_overrides(const redis::Reply& reply);
 
-redis::Command policy_written_command(const PolicyKeys& keys, uint64_t since_ms);
+redis::Command policy_written_command(const PolicyKeys& keys, uint64_t stamp_ms);
+
+// Somebody has to write the shared budgets; `found_ms`: the stamp of those that a shard has, of a
+// policy that Redis knows nothing of, or 0.
+redis::Command policy_owe_command(const PolicyKeys& keys, uint64_t found_ms);
+enum class PolicyOwed {
+    owed,
+    known,    // the shard has them from a change that came meanwhile
+    missing,  // the fleet has no policy that could say which
+};
+Result<PolicyOwed> parse_policy_owed(const redis::Reply& reply);
 
 }  // namespace sluice

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <optional>
 #include <sstream>
 
 #include "base/file.h"
@@ -12,7 +13,7 @@ namespace sluice {
 
 namespace {
 
-constexpr std::string_view kMagic = "sluice-overrides-1";
+constexpr std::string_view kMagic = "sluice-overrides-2";
 constexpr std::string_view kEnd = "end";
 constexpr std::string_view kFleet = "fleet\t";
 constexpr std::string_view kHost = "host\t";
@@ -27,6 +28,33 @@ std::string_view next_field(std::string_view& line) {
     return field;
 }
 
+std::optional<uint64_t> parse_number(std::string_view text) {
+    uint64_t number = 0;
+    const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (failure != std::errc{} || end != text.data() + text.size())
+        return std::nullopt;
+    return number;
+}
+
+// The first line of the file: when it was written.
+std::optional<Moment> parse_head(std::string_view line) {
+    if (next_field(line) != kMagic)
+        return std::nullopt;
+    const std::string boot(next_field(line));
+    const auto boot_ms = parse_number(next_field(line)), wall_ms = parse_number(next_field(line));
+    return boot_ms && wall_ms ? std::optional(Moment{boot, *boot_ms, *wall_ms}) : std::nullopt;
+}
+
+// A time of the boot clock of then as one of now. After another boot only the wall clock says how
+// long that was; if it was set back, nothing lasts longer for it.
+uint64_t in_this_boot(uint64_t until_ms, const Moment& then, const Moment& now) {
+    if (then.boot == now.boot)
+        return until_ms;
+    const uint64_t left_ms = until_ms - std::min(until_ms, then.boot_ms);
+    const uint64_t passed_ms = now.wall_ms - std::min(now.wall_ms, then.wall_ms);
+    return now.boot_ms + left_ms - std::min(left_ms, passed_ms);
+}
+
 }  // namespace
 
 std::string format_override(const PolicyOverride& entry) {
@@ -39,11 +67,10 @@ std::string format_override(const PolicyOverride& entry) {
 
 Result<PolicyOverride> parse_override(std::string_view line) {
     PolicyOverride entry;
-    const std::string_view until = next_field(line);
-    const auto [end, failure] =
-        std::from_chars(until.data(), until.data() + until.size(), entry.until_ms);
-    if (failure != std::errc{} || end != until.data() + until.size())
+    const auto until_ms = parse_number(next_field(line));
+    if (!until_ms)
         return no_override();
+    entry.until_ms = *until_ms;
     entry.actor = printable(next_field(line));
     entry.reason = printable(next_field(line));
     entry.change.service = next_field(line);
@@ -89,13 +116,19 @@ bool drop_ended(std::vector<PolicyOverride>& overrides, uint64_t now_ms) {
            }) != 0;
 }
 
-std::vector<PolicyOverride> OverrideFile::load() const {
+std::string describe(const PolicyOverride& entry) {
+    return std::string(entry.by_fleet ? "the fleet's" : "this host's") + " override of " +
+           entry.change.service + ", by " + entry.actor;
+}
+
+std::vector<PolicyOverride> OverrideFile::load(const Moment& now) const {
     const auto text = read_file(path_);
     if (!text)
         return {};
     std::istringstream lines(*text);
     std::string line;
-    if (!std::getline(lines, line) || line != kMagic)
+    const auto then = std::getline(lines, line) ? parse_head(line) : std::nullopt;
+    if (!then)
         return {};
     std::vector<PolicyOverride> overrides;
     while (std::getline(lines, line) && line != kEnd) {
@@ -107,14 +140,16 @@ std::vector<PolicyOverride> OverrideFile::load() const {
         if (!entry)
             return {};
         entry->by_fleet = by_fleet;
+        entry->until_ms = in_this_boot(entry->until_ms, *then, now);
         overrides.push_back(*std::move(entry));
     }
     // A torn file has no end: better none than half of them.
     return line == kEnd ? overrides : std::vector<PolicyOverride>();
 }
 
-Status OverrideFile::save(const std::vector<PolicyOverride>& overrides) const {
-    std::string text = std::string(kMagic) + '\n';
+Status OverrideFile::save(const std::vector<PolicyOverride>& overrides, const Moment& now) const {
+    std::string text = std::string(kMagic) + '\t' + now.boot + '\t' + std::to_string(now.boot_ms) +
+                       '\t' + std::to_string(now.wall_ms) + '\n';
     for (const PolicyOverride& entry : overrides)
         text += std::string(entry.by_fleet ? kFleet : kHost) + format_override(entry) + '\n';
     return replace_file(path_, text + std::string(kEnd) + '\n');

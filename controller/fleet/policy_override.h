@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/clocks.h"
 #include "base/result.h"
 #include "policy/service_change.h"
 
@@ -17,8 +18,9 @@ inline constexpr std::chrono::hours kLongestPolicyOverride{24 * 7};
 
 struct PolicyOverride {
     ServiceChange change;
-    uint64_t until_ms = 0;  // since 1970: of Redis's clock in Redis, else of this host's
-    std::string actor;      // "alice from 192.0.2.7"
+    // In Redis of its clock, since 1970; on a host of boot_clock_ms(), which nobody sets.
+    uint64_t until_ms = 0;
+    std::string actor;  // "alice from 192.0.2.7"
     std::string reason;
     bool by_fleet = false;
 
@@ -37,15 +39,20 @@ void put_override(std::vector<PolicyOverride>& overrides, PolicyOverride entry);
 // Whether there was one.
 bool drop_override(std::vector<PolicyOverride>& overrides, const std::string& service,
                    bool by_fleet);
+// "the fleet's override of web, by alice"
+std::string describe(const PolicyOverride& entry);
+
 // Those that are over; whether there were any.
 bool drop_ended(std::vector<PolicyOverride>& overrides, uint64_t now_ms);
 
-// On disk: a host's own, and the fleet's as it knew them last.
+// On disk: a host's own, and the fleet's as it knew them last. Within one boot the wall clock may
+// be set, and they end when they were to end all the same.
 class OverrideFile {
   public:
     explicit OverrideFile(const std::string& state_dir) : path_(state_dir + "/overrides") {}
-    [[nodiscard]] std::vector<PolicyOverride> load() const;
-    [[nodiscard]] Status save(const std::vector<PolicyOverride>& overrides) const;
+    [[nodiscard]] std::vector<PolicyOverride> load(const Moment& now = moment_now()) const;
+    [[nodiscard]] Status save(const std::vector<PolicyOverride>& overrides,
+                              const Moment& now = moment_now()) const;
 
   private:
     std::string path_;

@@ -1,12 +1,13 @@
 #include "fleet/policy_sync.h"
 
-#include <cstdlib>
 #include <utility>
 #include <vector>
 
+#include "base/clocks.h"
 #include "fleet/budget_sync.h"
 #include "fleet/canary_hosts.h"
 #include "fleet/policy_budgets.h"
+#include "fleet/policy_in_redis.h"
 
 namespace sluice {
 
@@ -21,15 +22,11 @@ constexpr milliseconds kPoll = 250ms;
 constexpr milliseconds kRetryBusy = 100ms;
 // What can't be put in force can be a moment later, where what is in its way has gone.
 constexpr milliseconds kRetryRefused = 5s;
+// A disk that was full may have room again.
+constexpr milliseconds kRetrySave = 1s;
 // Who changes the policy writes its shared budgets at once. If he was killed in between, some host
 // does it: not all of them at the same moment.
 constexpr milliseconds kForgotten = 3s;
-
-uint64_t wall_clock_ms() {
-    return static_cast<uint64_t>(std::chrono::duration_cast<milliseconds>(
-                                     std::chrono::system_clock::now().time_since_epoch())
-                                     .count());
-}
 
 }  // namespace
 
@@ -69,6 +66,7 @@ bool PolicySync::step() {
     if (member && *member != member_)
         begin(*std::move(member));
     take_answer();
+    save_in_time();
     if (!redis_)
         return false;
     const bool was_offered = is_offered_;
@@ -114,6 +112,10 @@ void PolicySync::begin(FleetMember member) {
     }
     due_ = {};
     const auto kept = is_same ? std::nullopt : file_.load(member_.fleet);
+    if (!is_same) {
+        newest_ms_ = kept ? kept->since_ms : 0;
+        unsaved_.reset();
+    }
     const std::lock_guard guard(mutex_);
     if (!is_same) {
         standing_ = {};
@@ -139,11 +141,11 @@ void PolicySync::take_answer() {
     is_offered_ = false;
     const bool is_busy = !*answer && answer->error().busy;
     offer_due_ = Clock::now() + (is_busy ? kRetryBusy : kRetryRefused);
-    Status saved;
     if (*answer) {
         applied_ = fetched_;
-        // Without it the next start has an older one until Redis answers.
-        saved = file_.save(*version_);
+        newest_ms_ = version_->since_ms;
+        unsaved_ = version_;
+        save_due_ = {};
     }
     const std::lock_guard guard(mutex_);
     standing_.refused = *answer || is_busy ? 0 : version_->version;
@@ -152,8 +154,19 @@ void PolicySync::take_answer() {
         standing_.applied = version_->version;
         standing_.is_canary = version_->is_canary;
     }
-    if (!saved)
-        standing_.error = "the policy would not outlive a reboot: " + saved.error().message;
+}
+
+// Without it the next start has an older one until Redis answers.
+void PolicySync::save_in_time() {
+    const auto now = Clock::now();
+    if (!unsaved_ || now < save_due_)
+        return;
+    save_due_ = now + kRetrySave;
+    const Status saved = file_.save(*unsaved_);
+    if (saved)
+        unsaved_.reset();
+    const std::lock_guard guard(mutex_);
+    standing_.unsaved = saved ? std::string() : saved.error().message;
 }
 
 PolicySync::Wanted PolicySync::pick(const PolicyPointers& pointers) const {
@@ -175,73 +188,69 @@ Status PolicySync::poll() {
         seen_rev_ = pointers->rev;
     }
     const Wanted wanted = pick(*pointers);
+    const bool is_older = wanted.version != 0 && pointers->stamp_ms < newest_ms_;
     {
         const std::lock_guard guard(mutex_);
         standing_.current = pointers->current;
+        standing_.wanted = wanted.version;
         standing_.canary = pointers->canary;
         standing_.canary_hosts = pointers->canary_hosts;
         // An empty Redis is no order to have no policy.
         standing_.is_lost = wanted.version == 0 && standing_.applied != 0;
+        standing_.is_older = is_older;
     }
-    if (wanted.version != 0 && wanted != fetched_ && !is_offered_)
+    if (is_offered_ || is_older)
+        return {};
+    if (wanted.version != 0 && wanted != fetched_) {
         if (const Status fetched = fetch(wanted); !fetched)
             return fetched;
+    } else if (fetched_ == applied_) {
+        forget_refusal();
+    }
     return write_forgotten_budgets(*pointers);
 }
 
-Status PolicySync::read_overrides() {
-    const auto replies =
-        redis_->run(std::vector<redis::Command>{{"HGETALL", keys_->base}, {"TIME"}});
-    if (!replies)
-        return replies.error();
-    auto overrides = parse_policy_overrides((*replies)[0]);
-    if (!overrides)
-        return overrides.error();
-    const auto time = (*replies)[1].as_array();
-    const auto seconds = time && time->size() == 2 ? (*time)[0].as_text() : failed("no time");
-    const auto micros = seconds ? (*time)[1].as_text() : seconds;
-    if (!micros)
-        return failed("TIME: Redis's answer makes no sense");
-    const int64_t redis_ms = std::strtoll(std::string(*seconds).c_str(), nullptr, 10) * 1000 +
-                             std::strtoll(std::string(*micros).c_str(), nullptr, 10) / 1000;
-    ahead_ms_ = redis_ms - static_cast<int64_t>(wall_clock_ms());
-    (void)drop_ended(*overrides, static_cast<uint64_t>(redis_ms));
-    overrides_ = *std::move(overrides);
-    return {};
+// Of a version that this host is not to have any more.
+void PolicySync::forget_refusal() {
+    const std::lock_guard guard(mutex_);
+    standing_.refused = 0;
+    standing_.refusal.clear();
 }
 
-Result<std::string> PolicySync::read_text(uint64_t version) {
-    const auto replies = redis_->run(std::vector<redis::Command>{
-        policy_version_command(*keys_, version), {"GET", keys_->text(version)}});
-    if (!replies)
-        return replies.error();
-    const auto known = parse_policy_version(version, (*replies)[0]);
-    return known ? parse_policy_text(*known, (*replies)[1]) : known.error();
+Status PolicySync::read_overrides() {
+    auto state = read_policy_state(*redis_, *keys_);
+    if (!state)
+        return state.error();
+    ahead_ms_ = static_cast<int64_t>(state->now_ms) - static_cast<int64_t>(boot_clock_ms());
+    overrides_ = std::move(state->overrides);
+    return {};
 }
 
 Status PolicySync::fetch(const Wanted& wanted) {
     const bool is_same =
         version_ && fetched_.version == wanted.version && fetched_.since_ms == wanted.since_ms;
-    auto text = is_same ? Result<std::string>(version_->text) : read_text(wanted.version);
-    if (!text) {
-        const std::lock_guard guard(mutex_);
-        standing_.refused = wanted.version;
-        standing_.refusal = text.error().message;
-        return text.error();
+    std::string text = is_same ? version_->text : std::string();
+    if (!is_same) {
+        auto stored = read_policy_version(*redis_, *keys_, wanted.version);
+        if (!stored) {
+            const std::lock_guard guard(mutex_);
+            standing_.refused = wanted.version;
+            standing_.refusal = stored.error().message;
+            return stored.error();
+        }
+        text = std::move(stored->text);
     }
     version_ = FleetVersion{.fleet = member_.fleet,
                             .version = wanted.version,
                             .since_ms = wanted.since_ms,
                             .is_canary = wanted.is_canary,
-                            .text = *std::move(text),
+                            .text = std::move(text),
                             .overrides = wanted.overrides};
     for (PolicyOverride& entry : version_->overrides)
         entry.until_ms = static_cast<uint64_t>(static_cast<int64_t>(entry.until_ms) - ahead_ms_);
     fetched_ = wanted;
     offer_due_ = {};
-    const std::lock_guard guard(mutex_);
-    standing_.refused = 0;
-    standing_.refusal.clear();
+    forget_refusal();
     return {};
 }
 
@@ -260,15 +269,7 @@ Status PolicySync::write_forgotten_budgets(const PolicyPointers& pointers) {
     if (forgotten_ms_ == 0 || now < forgotten_since_ + kForgotten)
         return {};
     forgotten_since_ = now;
-    auto text = read_text(pointers.current);
-    if (!text)
-        return text.error();
-    const Status written = write_budgets_in_time(*redis_, member_.fleet, *text, overrides_,
-                                                 budgets_version(forgotten_ms_));
-    if (!written)
-        return written;
-    const auto noted = redis_->run(policy_written_command(*keys_, forgotten_ms_));
-    return noted ? noted->check() : noted.error();
+    return write_owed_budgets(*redis_, member_.fleet);
 }
 
 milliseconds PolicySync::jittered(milliseconds time) {

@@ -38,12 +38,17 @@ struct PolicyStanding {
     uint64_t current = 0;  // as Redis has it; 0: none, or not heard yet
     uint64_t canary = 0;
     std::string canary_hosts;
+    uint64_t wanted = 0;   // which of them is this host's
     uint64_t applied = 0;  // the last version of the fleet that was put in force here
     bool is_canary = false;
     uint64_t refused = 0;  // the version that this host is to have and can't; 0: none
     std::string refusal;   // why
     bool is_lost = false;  // Redis has no policy any more; what is in force stays
-    std::string error;     // of the last poll; empty where it was answered
+    // Redis has a state of before the change that this host has, as of a backup; what is in force
+    // stays.
+    bool is_older = false;
+    std::string unsaved;  // why what is in force would not outlive a reboot; empty where it would
+    std::string error;    // of the last poll; empty where it was answered
 };
 
 class PolicySync {
@@ -78,12 +83,13 @@ class PolicySync {
 
     void begin(FleetMember member);
     void take_answer();
+    void save_in_time();
     Status poll();
     Status read_overrides();
+    void forget_refusal();
     [[nodiscard]] Wanted pick(const PolicyPointers& pointers) const;
     Status fetch(const Wanted& wanted);
     Status write_forgotten_budgets(const PolicyPointers& pointers);
-    Result<std::string> read_text(uint64_t version);
     void offer();
     std::chrono::milliseconds jittered(std::chrono::milliseconds time);
     void note(const Status& status);
@@ -95,13 +101,15 @@ class PolicySync {
     std::optional<Redis> redis_;
     std::optional<FleetVersion> version_;  // that was fetched last
     Wanted fetched_, applied_;             // 0: none
+    uint64_t newest_ms_ = 0;               // the stamp by which this host has what it has
+    std::optional<FleetVersion> unsaved_;  // in force, and not on disk
     std::vector<PolicyOverride> overrides_;
     uint64_t seen_rev_ = 0;      // of these
-    int64_t ahead_ms_ = 0;       // Redis's clock, of this host's
+    int64_t ahead_ms_ = 0;       // Redis's clock, of this host's boot clock
     bool is_offered_ = false;    // and not answered yet
     uint64_t forgotten_ms_ = 0;  // budgets that nobody has written yet, and since when
     Clock::time_point forgotten_since_{};
-    Clock::time_point due_{}, offer_due_{};
+    Clock::time_point due_{}, offer_due_{}, save_due_{};
     std::minstd_rand random_;
 
     mutable std::mutex mutex_;

@@ -4,13 +4,9 @@
 
 namespace sluice {
 
-namespace {
-
 double per_second(Rate rate) {
     return static_cast<double>(rate.count) / std::chrono::duration<double>(rate.per).count();
 }
-
-}  // namespace
 
 std::vector<std::string> above_capacity(const Policy& policy) {
     std::vector<std::string> above;

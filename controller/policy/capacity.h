@@ -8,6 +8,9 @@
 
 namespace sluice {
 
+// Units a second, not rounded.
+double per_second(Rate rate);
+
 // Of each budget above its service's capacity, in words:
 // "login.budget.data = 100k/s is above its capacity of 80k/s".
 std::vector<std::string> above_capacity(const Policy& policy);

@@ -1,9 +1,9 @@
 #include "policy/written_rate.h"
 
-#include <algorithm>
 #include <variant>
 
 #include "base/quantities.h"
+#include "policy/find_service.h"
 
 namespace sluice {
 
@@ -19,9 +19,8 @@ std::string format_limit(const Limit& limit, Dimension dimension) {
 }  // namespace
 
 std::string written_rate(const Policy& policy, std::string_view service, Rule rule) {
-    const auto found = std::find_if(policy.services.begin(), policy.services.end(),
-                                    [&](const Service& s) { return s.name == service; });
-    if (found == policy.services.end())
+    const Service* found = find_service(policy, service);
+    if (found == nullptr)
         return {};
     if (rule.scope == Scope::budget) {
         const auto budget = found->budget.find(rule.dimension);

@@ -1,6 +1,9 @@
 // What goes wrong between hosts and Redis, in real time: what is in force meanwhile stays within
 // the bounds of docs/fleet.md, and everything comes back by itself.
 #include "../unit/temp_folder.h"
+#include "fleet/fleet_view.h"
+#include "fleet/policy_budgets.h"
+#include "fleet/policy_message.h"
 #include "live_fleet.h"
 #include "proxy.h"
 #include "redis/connection.h"
@@ -347,6 +350,90 @@ TEST_F(Rights, EveryHostAndItsSharesAreSeen) {
         const auto later = view(*hosts_[1]);
         return later && std::ranges::any_of(later->hosts, &HostView::is_away);
     }));
+}
+
+// --- a shard that was lost -----------------------------------------------------------------------
+
+// Hosts of which one has a canary with a budget of its own, and Redis loses what it shares.
+class LostShard : public Fault {
+  protected:
+    void SetUp() override {
+        Fault::SetUp();
+        if (IsSkipped())
+            return;
+        server_ = std::make_unique<RedisServer>();
+        redis_.emplace(Redis::open(patient(url(*server_))).value());
+        push();
+        add_host("fleet live, version 1", kBudget);
+    }
+    void add_host(const std::string& source, double budget) {
+        auto host =
+            std::make_unique<LiveHost>(next_pin_dir(), policy(url(*server_), budget), source);
+        host->start();
+        add(std::move(host));
+    }
+    void push() {
+        const auto reply = redis_->run(policy_push_command(
+            keys_, {.text = "[[service]]\nname = \"web\"\nmatch = [\"udp/9\"]\nbudget = { data = "
+                            "{ rate = \"12000/s\", burst = 600 }, on_redis_loss = \"safe\" }\n",
+                    .actor = "alice"}));
+        ASSERT_TRUE(reply && reply->check());
+        ASSERT_TRUE(write_owed_budgets(*redis_, "live"));
+    }
+    void lose_shard() {
+        ASSERT_TRUE(server_->ask({"DEL", state_key(), state_key() + ":expiry"}).check());
+    }
+    bool is_owed() {
+        const auto reply = redis_->run(policy_pointers_command(keys_));
+        return reply && parse_policy_pointers(*reply).value().unwritten_ms != 0;
+    }
+    // A second, of the whole fleet, as Redis has it; 0: it has none.
+    double shared() {
+        const auto seen = read_fleet_view(*redis_, "live", {lease_shard("web")});
+        return seen && !seen->budgets.empty() ? seen->budgets[0].per_second : 0;
+    }
+
+    PolicyKeys keys_{"live"};
+    std::unique_ptr<RedisServer> server_;
+    std::optional<Redis> redis_;
+};
+
+TEST_F(LostShard, IsFilledFromTheFleetsPolicyAndNotFromACanary) {
+    add_host("fleet live, version 2, canary", 99'000);
+    add_host("fleet live, version 1, changed for a time", 98'000);
+    ASSERT_TRUE(eventually([&] { return all_leased(); }));
+    EXPECT_EQ(shared(), kBudget);
+    lose_shard();
+    ASSERT_TRUE(eventually([&] { return is_owed(); })) << "who is responsible hears of it";
+    std::this_thread::sleep_for(2 * kLease);
+    EXPECT_EQ(shared(), 0) << "nobody wrote numbers of his own";
+    ASSERT_TRUE(write_owed_budgets(*redis_, "live"));
+    ASSERT_TRUE(eventually([&] { return all_leased(); }));
+    EXPECT_EQ(shared(), kBudget);
+}
+
+TEST_F(LostShard, OfAHostWithAFileOfItsOwnIsTheFleetsAllTheSame) {
+    add_host("own.toml", 97'000);
+    ASSERT_TRUE(eventually([&] { return all_leased(); }));
+    EXPECT_EQ(shared(), kBudget);
+    lose_shard();
+    ASSERT_TRUE(eventually([&] { return is_owed(); }));
+    ASSERT_TRUE(write_owed_budgets(*redis_, "live"));
+    EXPECT_EQ(shared(), kBudget);
+    std::this_thread::sleep_for(2 * kLease);
+    EXPECT_EQ(shared(), kBudget);
+}
+
+// Redis has lost the policy as well: what most hosts have is better than nothing.
+TEST_F(LostShard, IsFilledByHostsThatHaveTheCurrentVersionWhereThePolicyIsLostToo) {
+    add_host("fleet live, version 2, canary", 99'000);
+    ASSERT_TRUE(eventually([&] { return all_leased(); }));
+    hosts_[0]->kill();
+    ASSERT_TRUE(server_->ask({"FLUSHALL"}).check());
+    std::this_thread::sleep_for(4 * kLease);
+    EXPECT_EQ(shared(), 0) << "the canary does not";
+    hosts_[0]->start();
+    ASSERT_TRUE(eventually([&] { return shared() == kBudget; }));
 }
 
 }  // namespace

@@ -95,6 +95,22 @@ TEST_F(Heartbeats, AFullListTakesNobodyNewAndIsShownInPart) {
     const FleetView seen = view();
     EXPECT_EQ(seen.hosts.size(), kMostHostsShown);
     EXPECT_EQ(seen.hosts_in_all, 10'000U);
+    const FleetView more = read_all_hosts(*redis_, "test").value();
+    EXPECT_EQ(more.hosts.size(), 5'120U) << "whole pages, up to the largest fleet that is measured";
+    EXPECT_EQ(more.hosts_in_all, 10'000U);
+}
+
+TEST_F(Heartbeats, OfAllHostsAreSeenByWhoDecidesForAll) {
+    EXPECT_EQ(beat(of('a')), "ok");
+    const Command fill{"EVAL",
+                       "for i = 1, 700 do redis.call('ZADD', KEYS[1], 9e15, "
+                       "string.format('%032d', i)) end return 'ok'",
+                       "1", keys_.seen};
+    ASSERT_EQ(text(server_->ask(fill)), "ok");
+    EXPECT_EQ(view().hosts.size(), kMostHostsShown);
+    const FleetView all = read_all_hosts(*redis_, "test").value();
+    ASSERT_EQ(all.hosts.size(), 701U);
+    EXPECT_EQ(all.hosts.back().last.id, std::string(32, 'a'));
 }
 
 TEST_F(Heartbeats, WhatIsNoneIsRefused) {

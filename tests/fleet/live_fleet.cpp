@@ -32,9 +32,9 @@ constexpr const char* kEndLearning =
 
 }  // namespace
 
-LiveHost::LiveHost(std::string pin_dir, const std::string& policy)
+LiveHost::LiveHost(std::string pin_dir, const std::string& policy, const std::string& source)
     : pin_dir_(std::move(pin_dir)), tables_(Tables::create(pin_dir_, small_sizes()).value()) {
-    apply(policy);
+    apply(policy, source);
     service_id_ = find_service_id(tables_, kWeb).value();
 }
 
@@ -44,10 +44,10 @@ LiveHost::~LiveHost() {
     std::filesystem::remove_all(pin_dir_, ignored);
 }
 
-void LiveHost::apply(const std::string& policy) {
+void LiveHost::apply(const std::string& policy, const std::string& source) {
     const auto parsed = parse_policy(policy, "test");
     ASSERT_TRUE(parsed) << parsed.error().message;
-    const auto version = install_policy(tables_, *parsed, policy, "test");
+    const auto version = install_policy(tables_, *parsed, policy, source);
     ASSERT_TRUE(version) << version.error().message;
 }
 

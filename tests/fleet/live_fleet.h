@@ -19,12 +19,13 @@ namespace sluice {
 class LiveHost {
   public:
     // The tables are made, and hold the policy.
-    LiveHost(std::string pin_dir, const std::string& policy);
+    LiveHost(std::string pin_dir, const std::string& policy, const std::string& source = "test");
     LiveHost(const LiveHost&) = delete;
     LiveHost& operator=(const LiveHost&) = delete;
     ~LiveHost();
 
-    void apply(const std::string& policy);
+    // From this source, as the gate keeps it.
+    void apply(const std::string& policy, const std::string& source = "test");
     // Units a second asked of `web.data`.
     void set_demand(double per_second) { demand_ = per_second; }
     // Its process begins, or ends as if it were killed: what it put in force stays.

@@ -1,4 +1,4 @@
-// push.lua, point.lua and written.lua one call at a time on a real server, as the user of
+// push.lua, point.lua, owe.lua and written.lua one call at a time on a real server, as the user of
 // docs/redis-acl.conf: what is stored, what is refused.
 #include <thread>
 
@@ -35,11 +35,12 @@ class PolicyScript : public lab::RedisTest {
     }
     Reply run(const Command& command) { return redis_->run(command).value(); }
     PolicyPushed push(std::string text, std::optional<uint64_t> base = {},
-                      std::string canaries = "", uint64_t above = 0) {
+                      std::string canaries = "", uint64_t above = 0, uint64_t after_ms = 0) {
         const auto pushed =
             parse_policy_pushed(run(policy_push_command(keys_, {.text = std::move(text),
                                                                 .base = base,
                                                                 .above = above,
+                                                                .after_ms = after_ms,
                                                                 .canaries = std::move(canaries),
                                                                 .actor = "alice",
                                                                 .from = "192.0.2.7",
@@ -170,9 +171,28 @@ TEST_F(PolicyScript, OldVersionsGoButNotTheCurrentOne) {
     EXPECT_TRUE(run({"GET", keys_.text(2)}).is_nil());
 }
 
-TEST_F(PolicyScript, AfterAWipeNumbersGoOnAboveWhatHostsKnow) {
-    ASSERT_EQ(push("one", {}, "", 41).version, 42U);
-    EXPECT_EQ(push("two", {}, "", 7).version, 43U);
+TEST_F(PolicyScript, AVersionThatStayedBecauseItWasCurrentGoesOnceItIsNot) {
+    push("the first");
+    for (int i = 0; i < 70; ++i)
+        push("another", {}, "10%");
+    EXPECT_TRUE(text(1));
+    EXPECT_EQ(point(71).outcome, Outcome::done);
+    push("the next");
+    EXPECT_TRUE(run({"GET", keys_.text(1)}).is_nil());
+    EXPECT_EQ(parse_policy_history(run({"HGETALL", keys_.base})).value().size(), 64U);
+    push("with a number far above", {}, "", 1'000);
+    EXPECT_EQ(parse_policy_history(run({"HGETALL", keys_.base})).value().size(), 1U)
+        << "and those that were passed over";
+    EXPECT_TRUE(run({"GET", keys_.text(71)}).is_nil());
+}
+
+TEST_F(PolicyScript, AfterAWipeNumbersAndStampsGoOnAboveWhatHostsKnow) {
+    constexpr uint64_t kFuture = 4'000'000'000'000;
+    ASSERT_EQ(push("one", {}, "", 41, kFuture).version, 42U);
+    EXPECT_EQ(pointers().since_ms, kFuture + 1);
+    EXPECT_EQ(push("two", {}, "", 7, 7).version, 43U);
+    EXPECT_EQ(pointers().since_ms, kFuture + 2) << "each later than the one before";
+    EXPECT_EQ(pointers().stamp_ms, kFuture + 2);
 }
 
 TEST_F(PolicyScript, ATextThatIsNotTheOneThatWasPushedIsRefused) {
@@ -226,7 +246,8 @@ TEST_F(Overrides, AreThereUntilTheirTimeIsOver) {
     const uint64_t rev = pointers().rev;
     const auto said = say(of("web", "budget.data=5/s"), 1h);
     ASSERT_TRUE(said) << said.error().message;
-    EXPECT_EQ(said->until_ms, said->now_ms + 3'600'000);
+    EXPECT_NEAR(static_cast<double>(said->until_ms), static_cast<double>(said->stamp_ms) + 3.6e6, 5)
+        << "by one clock";
     EXPECT_EQ(pointers().rev, rev + 1) << "hosts notice";
     PolicyOverride expected = of("web", "budget.data=5/s");
     expected.until_ms = said->until_ms;
@@ -278,8 +299,13 @@ class SharedBudgets : public PolicyScript {
         EXPECT_TRUE(text) << text.error().message;
         return text ? parse_lease_reply(*text, request).value().grants[0].budget : -1;
     }
-    Status write(const std::string& rate, uint64_t version) {
-        return write_budgets(*redis_, "test", of(rate), version);
+    static std::string text_of(const std::string& rate) {
+        return "[[service]]\nname = 'web'\nmatch = ['tcp/443']\n[service.budget]\ndata = '" + rate +
+               "'\n";
+    }
+    // The later version that is there already; nothing where it was written.
+    std::optional<uint64_t> write(const std::string& rate, uint64_t version) {
+        return write_budgets(*redis_, "test", text_of(rate), {}, version).value();
     }
     // As a host does whose policy is its own file's.
     Reply write_own(const std::string& rate, uint64_t applied_ms) {
@@ -294,30 +320,99 @@ TEST_F(SharedBudgets, AreThoseOfTheLastChangeWhateverHostsWrite) {
     constexpr uint64_t kNow = 1'800'000'000'000, kClockAhead = kNow + 3'600'000;
     ASSERT_TRUE(write_own("100/s", kClockAhead).check());
     EXPECT_EQ(in_redis(), 100);
-    ASSERT_TRUE(write("200/s", budgets_version(kNow)));
+    EXPECT_FALSE(write("200/s", budgets_version(kNow)));
     EXPECT_EQ(in_redis(), 200);
     const Reply older = write_own("300/s", kClockAhead + 1);
     EXPECT_TRUE(later_version(older).value()) << "a host's own file, applied later";
     EXPECT_EQ(in_redis(), 200);
-    ASSERT_TRUE(write("50/s", budgets_version(kNow - 1000)));
-    EXPECT_EQ(in_redis(), 50) << "also where Redis's clock went back";
+    EXPECT_EQ(write("50/s", budgets_version(kNow - 1000)), budgets_version(kNow));
+    EXPECT_EQ(in_redis(), 200) << "an older change takes nothing from a later one";
+}
+
+// Of two operators the slower one writes what he has read before the other one pushed.
+TEST_F(SharedBudgets, AreNotTakenBackByWhoIsSlower) {
+    push(text_of("100/s"));
+    const uint64_t slow = pointers().unwritten_ms;
+    push(text_of("200/s"));
+    ASSERT_TRUE(write_owed_budgets(*redis_, "test"));
+    EXPECT_EQ(in_redis(), 200);
+    EXPECT_TRUE(write("100/s", budgets_version(slow)));
+    ASSERT_TRUE(write_owed_budgets(*redis_, "test"));
+    EXPECT_EQ(in_redis(), 200);
+}
+
+TEST_F(SharedBudgets, AreThoseOfTheLastChangeHoweverManyAreMadeAtOnce) {
+    constexpr int kEach = 30;
+    push(text_of("1/s"));
+    const auto operate = [&](int first) {
+        Redis redis = Redis::open(patient("unix://" + server_->socket())).value();
+        for (int i = first; i < first + kEach; ++i) {
+            const auto done = redis.run(policy_push_command(
+                keys_, {.text = text_of(std::to_string(i) + "/s"), .actor = "alice"}));
+            ASSERT_TRUE(done && done->check());
+            // Who is overtaken each time leaves it to the others.
+            (void)write_owed_budgets(redis, "test");
+        }
+    };
+    std::thread other([&] { operate(2'000); });
+    operate(1'000);
+    other.join();
+    ASSERT_TRUE(write_owed_budgets(*redis_, "test"));
+    const std::string current = text(pointers().current).value();
+    EXPECT_EQ(text_of(std::to_string(static_cast<int>(in_redis())) + "/s"), current);
+    EXPECT_EQ(pointers().unwritten_ms, 0U);
+}
+
+TEST_F(SharedBudgets, AreWrittenOverThoseOfAPolicyThatRedisHasLost) {
+    push(text_of("100/s"), {}, "", 0, 4'000'000'000'000);
+    ASSERT_TRUE(write_owed_budgets(*redis_, "test"));
+    ASSERT_TRUE(server_->ask({"DEL", keys_.base}).check());
+    push(text_of("200/s"));
+    ASSERT_TRUE(write_owed_budgets(*redis_, "test"));
+    EXPECT_EQ(in_redis(), 200);
+    EXPECT_EQ(pointers().unwritten_ms, 0U);
+    push(text_of("300/s"));
+    ASSERT_TRUE(write_owed_budgets(*redis_, "test"));
+    EXPECT_EQ(in_redis(), 300);
+}
+
+TEST_F(SharedBudgets, OfAnOverrideThatDoesNotFitAreThePolicys) {
+    push(text_of("100/s"));
+    const PolicyOverride entry{.change = {"web", {{"budget.data", "lots"}}},
+                               .until_ms = 0,
+                               .actor = "alice",
+                               .reason = "",
+                               .by_fleet = true};
+    ASSERT_TRUE(parse_policy_overridden(run(policy_override_command(keys_, entry, 1h))));
+    ASSERT_TRUE(write_owed_budgets(*redis_, "test"));
+    EXPECT_EQ(in_redis(), 100);
+}
+
+TEST_F(SharedBudgets, ThatALaterVersionWritesFindRoomWhereThoseOfTheLastOneWaited) {
+    constexpr auto kSoon = std::chrono::milliseconds(4'000'000'000'000);
+    const LeaseKeys shard("test", lease_shard("web"));
+    const auto wait = [&](uint64_t version, int number) {
+        return run(budget_command(budget_script(), shard, version, kSoon + number * 1ms,
+                                  fleet_budgets(of("1/s"))));
+    };
+    for (int i = 0; i < 64; ++i)
+        ASSERT_TRUE(later_version(wait(5, i)));
+    EXPECT_THAT(later_version(wait(5, 64)).error().message, HasSubstr("no room"));
+    EXPECT_TRUE(later_version(wait(6, 0))) << "the schedule of the version before has gone";
 }
 
 TEST_F(SharedBudgets, OfAnOverrideEndByRedissClock) {
-    const std::string text =
-        "[[service]]\nname = 'web'\nmatch = ['tcp/443']\n[service.budget]\ndata = '100/s'\n";
+    const std::string text = text_of("100/s");
     const auto pushed = push(text);
     const PolicyOverride entry{.change = {"web", {{"budget.data", "40/s"}}},
                                .until_ms = pushed.since_ms + 1500,
                                .actor = "alice",
                                .reason = "",
                                .by_fleet = true};
-    ASSERT_TRUE(
-        write_budgets_in_time(*redis_, "test", text, {entry}, budgets_version(pushed.since_ms)));
+    ASSERT_TRUE(write_budgets(*redis_, "test", text, {entry}, budgets_version(pushed.since_ms)));
     EXPECT_EQ(in_redis(), 40);
     EXPECT_TRUE(lab::eventually([&] { return in_redis() == 100; }, 10s)) << "nobody else ends it";
-    ASSERT_TRUE(
-        write_budgets_in_time(*redis_, "test", text, {entry}, budgets_version(pushed.since_ms)));
+    ASSERT_TRUE(write_budgets(*redis_, "test", text, {entry}, budgets_version(pushed.since_ms)));
     EXPECT_EQ(in_redis(), 100) << "one that is over already";
 }
 
@@ -330,6 +425,44 @@ TEST_F(SharedBudgets, AreOwedUntilTheyAreWritten) {
     EXPECT_NE(pointers().unwritten_ms, 0U);
     EXPECT_EQ(lab::number(run(policy_written_command(keys_, pointers().unwritten_ms))), 1);
     EXPECT_EQ(pointers().unwritten_ms, 0U);
+}
+
+TEST_F(SharedBudgets, OfAnOverrideAreOwedAndThoseOfAnEarlierChangeWithThem) {
+    push(text_of("100/s"));
+    const uint64_t first = pointers().unwritten_ms;
+    const PolicyOverride entry{.change = {"web", {{"budget.data", "40/s"}}},
+                               .until_ms = 0,
+                               .actor = "alice",
+                               .reason = "",
+                               .by_fleet = true};
+    ASSERT_TRUE(parse_policy_overridden(run(policy_override_command(keys_, entry, 1h))));
+    EXPECT_GT(pointers().unwritten_ms, first);
+    EXPECT_EQ(lab::number(run(policy_written_command(keys_, first))), 0) << "there is more to do";
+    ASSERT_TRUE(write_owed_budgets(*redis_, "test"));
+    EXPECT_EQ(in_redis(), 40);
+    EXPECT_EQ(pointers().unwritten_ms, 0U);
+    ASSERT_TRUE(parse_policy_overridden(run(policy_override_command(keys_, entry, 0ms))));
+    EXPECT_NE(pointers().unwritten_ms, 0U) << "its end, too";
+    ASSERT_TRUE(write_owed_budgets(*redis_, "test"));
+    EXPECT_EQ(in_redis(), 100);
+}
+
+TEST_F(SharedBudgets, AreOwedAgainWhereAHostFindsThemMissing) {
+    const auto owe = [&](uint64_t found_ms) {
+        return parse_policy_owed(run(policy_owe_command(keys_, found_ms))).value();
+    };
+    EXPECT_EQ(owe(0), PolicyOwed::missing) << "nobody ever pushed anything";
+    push(text_of("100/s"));
+    ASSERT_TRUE(write_owed_budgets(*redis_, "test"));
+    const uint64_t rev = pointers().rev, stamp = pointers().stamp_ms;
+    EXPECT_EQ(owe(stamp), PolicyOwed::known) << "of a change that Redis knows";
+    EXPECT_EQ(pointers().unwritten_ms, 0U);
+    EXPECT_EQ(owe(0), PolicyOwed::owed);
+    const uint64_t owed = pointers().unwritten_ms;
+    EXPECT_GT(owed, stamp);
+    EXPECT_EQ(owe(0), PolicyOwed::owed);
+    EXPECT_EQ(pointers().unwritten_ms, owed) << "once is enough";
+    EXPECT_EQ(pointers().rev, rev) << "the policy is the same";
 }
 
 }  // namespace

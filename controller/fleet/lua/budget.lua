@@ -39,10 +39,6 @@ if not readable or type(names) ~= 'table' or type(waiting) ~= 'table' or
     #budgets % BUDGET_WIDTH ~= 0 then
     names, budgets, waiting = {}, {}, {}
 end
-if #budgets / BUDGET_WIDTH + #changed / 4 > MOST_BUDGETS or #waiting >= MOST_WAITING then
-    return {'full', in_force}
-end
-
 local now = now_ms()
 local kept = {}
 for _, change in ipairs(waiting) do
@@ -51,6 +47,9 @@ for _, change in ipairs(waiting) do
     if change[2] >= version and not same then
         kept[#kept + 1] = change
     end
+end
+if #budgets / BUDGET_WIDTH + #changed / 4 > MOST_BUDGETS or #kept >= MOST_WAITING then
+    return {'full', in_force}
 end
 kept[#kept + 1] = {at, version, changed}
 table.sort(kept, function(a, b) return a[1] < b[1] end)

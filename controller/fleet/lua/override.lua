@@ -1,7 +1,7 @@
 -- Changes a service's numbers for a time on all hosts, or ends that. policy.lua says what is stored.
 --
 -- ARGV: service, time in ms (0 = ends now), actor, reason, then each value as KEY=VALUE.
--- Answers {"done", until, now}; {"missing"}: there is none to end, or the fleet has no policy;
+-- Answers {"done", until, stamp}; {"missing"}: there is none to end, or the fleet has no policy;
 -- {"full"}.
 
 local LONGEST = 7 * 24 * 3600 * 1000 -- ms; for longer it is a policy
@@ -41,5 +41,7 @@ else
     redis.call('HSET', key, 'o:' .. service, table.concat({whole(now + math.floor(ttl)), actor, reason,
         service, unpack(ARGV, 5)}, '\t'))
 end
+local stamp = next_stamp(0)
+owe(stamp)
 redis.call('HINCRBY', key, 'rev', 1)
-return {'done', whole(now + math.floor(ttl)), whole(now)}
+return {'done', whole(now + math.floor(ttl)), whole(stamp)}

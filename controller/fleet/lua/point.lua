@@ -24,7 +24,8 @@ if version == current then
     since = number_of('since') -- hosts that have it go on with it
     redis.call('HDEL', key, 'canary', 'canary_hosts', 'canary_since')
 else
-    since = make_current(version, actor, from)
+    since = next_stamp(0)
+    make_current(version, since, actor, from)
 end
 redis.call('HINCRBY', key, 'rev', 1)
 return {'done', whole(since), whole(current)}

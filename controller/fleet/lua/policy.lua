@@ -1,13 +1,14 @@
--- The policy of a fleet: what push.lua, point.lua, override.lua and written.lua know of it. It is put in front of
--- each, as a script in Redis can't load another one.
+-- The policy of a fleet: what push.lua, point.lua, override.lua, owe.lua and written.lua know of it. It
+-- is put in front of each, as a script in Redis can't load another one.
 --
 -- KEYS[1] is sluice:{F:policy}. All other names begin with it, so they lie in its slot.
 --   (itself)  a hash: rev, which counts all changes; last, the highest version that was ever pushed;
 --             current, the version that hosts are to have, and since (ms since 1970), by and from:
 --             when, by whom and whence it was made that; canary, the version that canary_hosts ("10%",
---             or names and ids with commas) are to have in its place, and canary_since; unwritten, the
---             `since` of a change whose shared budgets are not in the lease shards yet; v<N>, about a
---             version: pushed (ms), by, from, SHA-1 of its text, bytes, the version that was current
+--             or names and ids with commas) are to have in its place, and canary_since; stamp, the
+--             last time (ms since 1970) that was given to a change, each one later than the one before;
+--             unwritten, the stamp with which the shared budgets of now are to be written to the lease
+--             shards, as long as they are not; v<N>, about a version: pushed (ms), by, from, SHA-1 of its text, bytes, the version that was current
 --             before it, note, with tabs between; o:<service>, other numbers for a time: until (ms),
 --             by, reason, service and each KEY=VALUE, likewise
 --   :v<N>     strings: the text of each version, which never changes
@@ -48,18 +49,25 @@ local function set_before(version, before)
     end
 end
 
--- Later than the change before, whatever the clock did meanwhile: hosts go by it.
-local function next_since()
-    return math.max(now_ms(), number_of('since') + 1, number_of('canary_since') + 1)
+-- Later than that of the change before, whatever the clock did meanwhile: hosts and shards go by it.
+-- `after`: it is above that as well.
+local function next_stamp(after)
+    local stamp = math.max(now_ms(), number_of('stamp') + 1, after + 1)
+    redis.call('HSET', key, 'stamp', whole(stamp))
+    return stamp
 end
 
-local function make_current(version, actor, from)
-    local since, before = next_since(), number_of('current')
+-- The shared budgets of all that was changed so far are to be written, whoever was to write others.
+local function owe(stamp)
+    redis.call('HSET', key, 'unwritten', whole(stamp))
+end
+
+local function make_current(version, since, actor, from)
+    local before = number_of('current')
     if before < version then -- and not where it is gone back to
         set_before(version, before)
     end
-    redis.call('HSET', key, 'current', whole(version), 'since', whole(since), 'by', actor, 'from', from,
-        'unwritten', whole(since))
+    redis.call('HSET', key, 'current', whole(version), 'since', whole(since), 'by', actor, 'from', from)
+    owe(since)
     redis.call('HDEL', key, 'canary', 'canary_hosts', 'canary_since')
-    return since, before
 end

@@ -1,6 +1,6 @@
 -- Notes that the shared budgets of a change are in the lease shards. policy.lua says what is stored.
 --
--- ARGV: its `since`. Answers 1, or 0 where another change came meanwhile, whose budgets are to be
+-- ARGV: its stamp. Answers 1, or 0 where another change came meanwhile, whose budgets are to be
 -- written too.
 
 if redis.call('HGET', key, 'unwritten') ~= ARGV[1] then

@@ -25,10 +25,19 @@ unsigned how_many(std::string_view canaries, unsigned of) {
 TEST(CanaryHosts, APartIsAboutThatManyHostsAndTheSameEachTime) {
     EXPECT_NEAR(how_many("10%", 10'000), 1'000, 120);
     EXPECT_NEAR(how_many("0.5%", 10'000), 50, 30);
-    EXPECT_EQ(how_many("100%", 1'000), 1'000U);
+    EXPECT_NEAR(how_many("99.9%", 10'000), 9'990, 12);
     const auto tenth = CanaryHosts::parse("10%").value(), half = CanaryHosts::parse("50%").value();
     for (unsigned i = 0; i < 1'000; ++i)
         EXPECT_LE(tenth.has(id(i), ""), half.has(id(i), "")) << "a larger part has the smaller one";
+}
+
+TEST(CanaryHosts, AllHostsAreNoCanaryAsNobodyIsLeftToCompareWith) {
+    for (const char* all : {"100%", "99.999%"}) {
+        const auto parsed = CanaryHosts::parse(all);
+        ASSERT_FALSE(parsed) << all;
+        EXPECT_EQ(parsed.error().code, ErrorCode::usage);
+        EXPECT_NE(parsed.error().message.find("leaves no host to compare with"), std::string::npos);
+    }
 }
 
 TEST(CanaryHosts, HostsAreNamedByNameOrById) {
@@ -41,7 +50,7 @@ TEST(CanaryHosts, HostsAreNamedByNameOrById) {
 }
 
 TEST(CanaryHosts, AreWrittenAsTheyAreRead) {
-    for (const char* text : {"10%", "0.5%", "100%", "edge1,edge2", "0a1b2c3d"})
+    for (const char* text : {"10%", "0.5%", "99.5%", "edge1,edge2", "0a1b2c3d"})
         EXPECT_EQ(CanaryHosts::parse(text).value().to_string(), text);
 }
 

@@ -81,8 +81,30 @@ TEST(PolicyOverrides, AreReadBackAsTheyWereWritten) {
     EXPECT_TRUE(file.load().empty());
     ASSERT_TRUE(file.save(overrides));
     EXPECT_EQ(file.load(), overrides);
-    (void)folder.write("overrides", "sluice-overrides-1\nhost\t1\ta\t\tweb\tbudget.data=5/s\n");
+    (void)folder.write("overrides",
+                       "sluice-overrides-2\tboot\t1\t1\nhost\t1\ta\t\tweb\tbudget.data=5/s\n");
     EXPECT_TRUE(file.load().empty()) << "it has no end";
+}
+
+TEST(PolicyOverrides, OnDiskEndByTheBootClockAndOverABootByThatOfTheWall) {
+    const TempFolder folder;
+    const OverrideFile file(folder.path());
+    constexpr uint64_t kWall = 1'800'000'000'000;
+    ASSERT_TRUE(file.save({{.change = change("web", {"budget.data=5/s"}),
+                            .until_ms = 160'000,
+                            .actor = "alice",
+                            .reason = "",
+                            .by_fleet = false}},
+                          {"this", 100'000, kWall}));
+    const auto until = [&](const Moment& now) {
+        const auto loaded = file.load(now);
+        return loaded.size() == 1 ? loaded[0].until_ms : 0;
+    };
+    EXPECT_EQ(until({"this", 110'000, kWall + 10'000}), 160'000U);
+    EXPECT_EQ(until({"this", 110'000, kWall + 3'600'000}), 160'000U) << "the clock was set";
+    EXPECT_EQ(until({"next", 5'000, kWall + 20'000}), 45'000U) << "40 s are left";
+    EXPECT_EQ(until({"next", 5'000, kWall + 90'000}), 5'000U) << "it is over";
+    EXPECT_EQ(until({"next", 5'000, kWall - 3'600'000}), 65'000U) << "nothing lasts longer";
 }
 
 TEST(PolicyOverrides, OfOneServiceTheLastHoldsAndAHostsOwnIsOverTheFleets) {

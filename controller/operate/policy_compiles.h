@@ -4,9 +4,9 @@
 #include "base/result.h"
 #include "policy/policy.h"
 
-namespace sluice::cli {
+namespace sluice {
 
 // By this host's clock, with ids that any gate could give.
 Status compiles_here(const Policy& policy);
 
-}  // namespace sluice::cli
+}  // namespace sluice

@@ -1,10 +1,10 @@
-#include "cli/policy_compiles.h"
+#include "operate/policy_compiles.h"
 
 #include <ctime>
 
 #include "policy/compile.h"
 
-namespace sluice::cli {
+namespace sluice {
 
 namespace {
 
@@ -25,4 +25,4 @@ Status compiles_here(const Policy& policy) {
     return compiled ? Status{} : compiled.error();
 }
 
-}  // namespace sluice::cli
+}  // namespace sluice
