@@ -94,7 +94,7 @@ void TuneWatch::look() {
     now.set_again = last.set_again;
     now.not_set_again = last.not_set_again;
     for (const std::string& interface : journals.interfaces()) {
-        TunedInterface tuned{.name = interface, .drifted = 0, .error = {}};
+        TunedInterface tuned{.name = interface, .drifted = 0, .error = {}, .mend = {}};
         Error error;
         if (const auto journal = journals.read(interface); journal && is_overdue(*journal))
             if (const Status undone = undo_if_overdue(machine, journals, interface, {});
