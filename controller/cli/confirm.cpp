@@ -4,6 +4,7 @@
 #include "base/suggest.h"
 #include "base/text.h"
 #include "cli/command_line.h"
+#include "cli/tune_root.h"
 #include "gate/policy_store.h"
 #include "gate/source_rules.h"
 #include "gate/switches.h"
@@ -40,18 +41,23 @@ Error suggested(Error error, const Tables& tables, const std::string& id) {
 constexpr std::string_view kTuning = "tune.";
 
 // Those that wait, of all interfaces or of one; that nothing waits is an error for the one alone.
-Result<std::vector<std::string>> confirm_tunings(const std::string& id, const Session& session,
+Result<std::vector<std::string>> confirm_tunings(const std::string& id, const Root& root,
+                                                 const Session& session,
                                                  std::vector<std::string>& warnings) {
-    const JournalFolder journals(session.state_dir);
+    const auto machine = machine_at(root);
+    if (!machine)
+        return machine.error();
+    const JournalFolder journals = journals_at(root, session);
     std::vector<std::string> confirmed;
     for (const std::string& interface : journals.interfaces()) {
         const std::string own = std::string(kTuning) + interface;
         const auto journal = journals.read(interface);
-        const bool waits = journal && journal->deadline_ms && !is_overdue(*journal);
-        if (!waits || (id != "all" && id != own))
+        if (!journal || !awaits_confirmation(*machine, *journal) || (id != "all" && id != own))
             continue;
-        session.record({"confirm", own, "", "to stay", ""}, warnings);
-        if (const Status done = confirm_tuning(journals, interface); !done)
+        // What is done to a tree is nothing that was done to this machine.
+        if (!root)
+            session.record({"confirm", own, "", "to stay", ""}, warnings);
+        if (const Status done = confirm_tuning(*machine, journals, interface); !done)
             return done.error();
         session.made();
         confirmed.push_back(own);
@@ -92,16 +98,24 @@ Result<Answer> confirm_gate(const std::string& id, const Session& session) {
     return answer;
 }
 
-Result<Answer> run(const std::string& id, const Session& session) {
-    if (id != "all" && !id.starts_with(kTuning))
+Result<Answer> run(const std::string& id, const Root& root, const Session& session) {
+    // Its folders are not those of whoever asks.
+    if (root && session.heavy != nullptr)
+        return make_error(ErrorCode::usage, "the daemon takes no --root");
+    if (id != "all" && !id.starts_with(kTuning)) {
+        if (root)
+            return make_error(ErrorCode::usage,
+                              "--root has no gate, so " + in_quotes(id) + " cannot wait there",
+                              "what can: tune.IFACE");
         return confirm_gate(id, session);
+    }
     Answer tuned;
-    const auto tunings = confirm_tunings(id, session, tuned.warnings);
+    const auto tunings = confirm_tunings(id, root, session, tuned.warnings);
     if (!tunings)
         return tunings.error();
     tuned.changed = !tunings->empty();
     tuned.data = {{"confirmed", *tunings}};
-    if (id != "all")
+    if (id != "all" || root)
         return tuned;
     auto gate = confirm_gate(id, session);
     // Tuning needs no gate; what waits in one and could not be confirmed goes back.
@@ -129,8 +143,10 @@ void add_confirm(CommandLine& line) {
     auto id = std::make_shared<std::string>("all");
     CLI::App* app = line.add("confirm", "Keep a change that waits for it");
     app->add_option("ID", *id, "As in `sluicectl switch list`; default: all that wait");
+    auto root = std::make_shared<Root>();
+    add_root(app, *root);
     line.handle(
-        app, [id](const Session& session) { return run(*id, session); }, show);
+        app, [id, root](const Session& session) { return run(*id, *root, session); }, show);
 }
 
 }  // namespace sluice::cli

@@ -6,6 +6,7 @@
 #include <array>
 #include <string_view>
 #include <thread>
+#include <vector>
 
 #include "control/client.h"
 
@@ -71,7 +72,12 @@ std::optional<Result<Answer>> through_daemon(const std::string& command, int cou
     const bool knows_gate = session.socket == usual.socket || session.pin_dir != usual.pin_dir;
     const bool reads_itself =
         knows_gate && ::geteuid() == 0 && std::ranges::find(kLists, command) != kLists.end();
-    if (is_for_oneself(command) || asks_itself || reads_itself)
+    // A captured machine is a folder of whoever asks.
+    const std::vector<std::string_view> words(arguments + 1, arguments + count);
+    const bool has_root = std::ranges::any_of(words, [](std::string_view word) {
+        return word == "--root" || word.starts_with("--root=");
+    });
+    if (is_for_oneself(command) || asks_itself || reads_itself || has_root)
         return std::nullopt;
     return ask_daemon({arguments + 1, arguments + count}, session);
 }

@@ -1,14 +1,15 @@
 // sluicectl tune: what the host's queues should look like, put so, watched, and put back.
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <thread>
-#include <utility>
 
 #include "base/file.h"
 #include "cli/command_line.h"
 #include "cli/format.h"
+#include "cli/tune_root.h"
 #include "cli/tune_view.h"
 #include "gate/switches.h"
 #include "operate/config_file.h"
@@ -40,12 +41,11 @@ struct Options {
 };
 
 Result<Machine> machine_of(const Options& options) {
-    return options.root ? Machine::captured(*options.root) : Result<Machine>(Machine::live());
+    return machine_at(options.root);
 }
 
-// What is done to a tree is remembered in it.
 JournalFolder journals_of(const Options& options, const Session& session) {
-    return JournalFolder(options.root.value_or("") + session.state_dir);
+    return journals_at(options.root, session);
 }
 
 Result<TuneSettings> wishes_of(const Options& options) {
@@ -66,14 +66,14 @@ Result<TuneSettings> wishes_of(const Options& options) {
     return wishes;
 }
 
-Result<Answer> plan(const Options& options, const Session&) {
+Result<Answer> plan(const Options& options, const Session& session) {
     const auto machine = machine_of(options);
     if (!machine)
         return machine.error();
     const auto wishes = wishes_of(options);
     if (!wishes)
         return wishes.error();
-    const auto input = look_at(*machine, options.interface, *wishes);
+    const auto input = look_at(*machine, journals_of(options, session), options.interface, *wishes);
     if (!input)
         return input.error();
     const Plan plan = make_plan(*input);
@@ -89,11 +89,14 @@ Result<Answer> plan(const Options& options, const Session&) {
 }
 
 // A child that outlives this shell, and the session that its link may have carried.
-void leave_a_watcher(const JournalFolder& journals, const Options& options,
-                     const Session& session) {
+Status leave_a_watcher(const JournalFolder& journals, const Options& options,
+                       const Session& session) {
     const pid_t child = ::fork();
+    if (child < 0)
+        return from_errno(errno, "start who would undo it",
+                          "nothing is changed; leave out --confirm, or end some processes");
     if (child != 0)
-        return;
+        return {};
     (void)::setsid();
     (void)std::signal(SIGHUP, SIG_IGN);
     (void)!::freopen("/dev/null", "r+", stdin);
@@ -112,11 +115,13 @@ void leave_a_watcher(const JournalFolder& journals, const Options& options,
 }
 
 Result<Json> irqbalance_json(const Machine& machine, const JournalFolder& journals,
-                             const std::vector<std::string>& ports) {
+                             const std::vector<std::string>& ports, const Session& session) {
     const auto host = look_at_cpus(machine);
     if (!host || !host->irqbalance)
         return Json();
-    const auto files = write_irqbalance_files(journals, ports);
+    const auto files =
+        write_irqbalance_files(journals, ports_to_leave_alone(machine, journals, ports),
+                               JournalFolder(session.state_dir).path());
     if (!files)
         return files.error();
     return Json{
@@ -151,24 +156,24 @@ Result<Answer> apply(const Options& options, const Session& session) {
     record(*machine, session, options.interface, std::string(tune_profile_name(wishes->profile)),
            answer.warnings);
     const Rates before = machine->is_live() ? measure(*machine, *ports, kMeasured) : Rates{};
-    bool is_watched = !*confirm;
     const auto report = apply_tuning(
         *machine, journals, options.interface,
         {.wishes = *wishes,
          .patience = session.timeout,
          .confirm = *confirm,
-         .before_change = [&](const Change& change) {
-             if (!std::exchange(is_watched, true))
-                 leave_a_watcher(journals, options, session);
-             session.progress(change.what + ": " + change.before + " → " + change.after);
-         }});
+         .before_first =
+             [&] { return *confirm ? leave_a_watcher(journals, options, session) : Status(); },
+         .before_change =
+             [&](const Change& change) {
+                 session.progress(change.what + ": " + change.before + " → " + change.after);
+             }});
     if (!report)
         return report.error();
     session.made();
     answer.changed = !report->done.empty();
     answer.data = report_json(options.interface, *report);
     answer.data["confirm_within_s"] = answer.changed ? seconds(*confirm) : Json();
-    const auto irqbalance = irqbalance_json(*machine, journals, *ports);
+    const auto irqbalance = irqbalance_json(*machine, journals, *ports, session);
     if (!irqbalance)
         answer.warnings.push_back("no policy for irqbalance: " + irqbalance.error().message);
     answer.data["irqbalance"] = irqbalance ? *irqbalance : Json();
@@ -234,11 +239,7 @@ CLI::App* add_below(CommandLine& line, CLI::App* app, const char* name, const ch
                     Options& options) {
     CLI::App* command = line.add(name, summary, app);
     command->add_option("IFACE", options.interface, "Such as eth0")->required();
-    command->add_option("--root", options.root, "A captured machine instead of this one")
-        ->check([](const std::string& folder) {
-            return folder.empty() ? std::string("names no folder") : std::string();
-        })
-        ->type_name("DIR");
+    add_root(command, options.root);
     return command;
 }
 

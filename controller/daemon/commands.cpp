@@ -52,7 +52,8 @@ void add_tuning(const TuneStanding& standing, cli::Answer& status) {
         list.push_back(
             {{"iface", tuned.name}, {"drifted", tuned.drifted}, {"error", or_null(tuned.error)}});
         if (!tuned.error.empty())
-            status.warnings.push_back("tuning of " + tuned.name + ": " + tuned.error);
+            status.warnings.push_back("tuning of " + tuned.name + ": " + tuned.error +
+                                      (tuned.mend.empty() ? "" : "; " + tuned.mend));
         else if (tuned.drifted != 0)
             status.warnings.push_back("somebody else tunes " + tuned.name +
                                       ", so that it is not as it was set; sluicectl tune verify " +

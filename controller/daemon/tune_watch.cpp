@@ -1,5 +1,6 @@
 #include "daemon/tune_watch.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -37,6 +38,25 @@ void tune(const Machine& machine, const JournalFolder& journals, const std::stri
         log(LogLevel::warning, refusal.what + " was refused: " + refusal.reason);
 }
 
+// Sets again what drifted; the next look will do where somebody tunes at this moment.
+void mend(const Machine& machine, const JournalFolder& journals, const std::string& interface,
+          TuneStanding& standing) {
+    const auto drifts = drifted(machine, journals, interface);
+    if (!drifts || drifts->empty())
+        return;
+    const auto mended = set_again(machine, journals, interface);
+    if (!mended)
+        return;  // busy, or just taken back
+    standing.set_again += mended->set;
+    standing.not_set_again += mended->refused.size();
+    if (mended->set != 0)
+        log(LogLevel::warning, "tune " + interface + ": " + std::to_string(mended->set) +
+                                   " settings had drifted, and are set again");
+    for (const Refusal& refusal : mended->refused)
+        log(LogLevel::warning,
+            "tune " + interface + ": not set again: " + refusal.what + ": " + refusal.reason);
+}
+
 }  // namespace
 
 void tune_interfaces(const Policy& policy, const std::string& state_dir) {
@@ -69,29 +89,32 @@ void TuneWatch::run(const std::stop_token& stop) {
 void TuneWatch::look() {
     const Machine machine = Machine::live();
     const JournalFolder journals(state_dir_);
+    const TuneStanding last = standing();
     TuneStanding now;
-    now.set_again = standing().set_again;
+    now.set_again = last.set_again;
+    now.not_set_again = last.not_set_again;
     for (const std::string& interface : journals.interfaces()) {
-        if (const auto journal = journals.read(interface); journal && is_overdue(*journal)) {
-            if (const Status undone = undo_in_time(machine, journals, interface); !undone)
-                log_error(interface, undone.error());
-            continue;
-        }
-        TunedInterface tuned{.name = interface, .drifted = 0, .error = {}};
-        auto drifts = drifted(machine, journals, interface);
-        if (drifts && !drifts->empty() && sets_again_) {
-            if (const Status set = set_again(machine, *drifts); !set)
-                log_error(interface, set.error());
-            else
-                log(LogLevel::warning, "tune " + interface + ": " + std::to_string(drifts->size()) +
-                                           " settings had drifted, and are set again");
-            now.set_again += drifts->size();
-            drifts = drifted(machine, journals, interface);
-        }
+        TunedInterface tuned{.name = interface, .drifted = 0, .error = {}, .mend = {}};
+        Error error;
+        if (const auto journal = journals.read(interface); journal && is_overdue(*journal))
+            if (const Status undone = undo_if_overdue(machine, journals, interface, {});
+                !undone && !undone.error().busy)
+                error = undone.error();
+        if (sets_again_ && error.message.empty())
+            mend(machine, journals, interface, now);
+        const auto drifts = drifted(machine, journals, interface);
         if (drifts)
             tuned.drifted = drifts->size();
-        else
-            tuned.error = drifts.error().message;
+        else if (drifts.error().code == ErrorCode::not_found)
+            continue;  // undone, by whomever
+        else if (error.message.empty())
+            error = drifts.error();
+        tuned.error = error.message;
+        tuned.mend = error.hint;
+        const auto known = std::ranges::find(last.interfaces, interface, &TunedInterface::name);
+        const bool is_new = known == last.interfaces.end() || known->error != tuned.error;
+        if (!tuned.error.empty() && is_new)
+            log_error(interface, error);
         now.interfaces.push_back(std::move(tuned));
     }
     const std::lock_guard lock(mutex_);
@@ -110,6 +133,9 @@ void add_tune_metrics(const TuneStanding& standing, Families& out) {
     out.one("sluice_tune_set_again_total",
             "Settings of the host that had drifted, and were set again", MetricType::Counter,
             static_cast<double>(standing.set_again));
+    out.one("sluice_tune_set_again_failures_total",
+            "Settings of the host that had drifted, and could not be set again",
+            MetricType::Counter, static_cast<double>(standing.not_set_again));
 }
 
 }  // namespace sluice

@@ -18,12 +18,14 @@ class Families;
 struct TunedInterface {
     std::string name;
     size_t drifted = 0;  // settings that are not as they were set
-    std::string error;   // why that could not be looked at; empty where it was
+    std::string error;   // why that could not be looked at, or was not undone in time; else empty
+    std::string mend;    // of the error
 };
 
 struct TuneStanding {
     std::vector<TunedInterface> interfaces;
-    uint64_t set_again = 0;  // settings, since the start
+    uint64_t set_again = 0;      // settings, since the start
+    uint64_t not_set_again = 0;  // the same, that were refused
 };
 
 // As [tune] says, for all interfaces of the policy; nothing without it. What does not work is

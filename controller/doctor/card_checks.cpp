@@ -1,21 +1,48 @@
 // One card: what runs on it, what its driver will say, and whether its packets are spread.
+#include <netinet/in.h>
+
 #include <algorithm>
+#include <array>
+#include <iterator>
+#include <optional>
 
 #include "doctor/doctor.h"
 #include "gate/driver_advice.h"
 #include "gate/xdp_link.h"
 #include "tune/apply.h"
+#include "tune/number.h"
 
 namespace sluice {
 
 namespace {
 
-const Port* first_port(const Card& card) {
-    return card.tuning ? &card.tuning->ports.front() : nullptr;
-}
-
 Finding cannot_look(const Card& card) {
     return skipped(card.tuning.error().message, card.tuning.error().hint);
+}
+
+// The worst that is found on the cards below, such as the slaves of a bond; of equals the first.
+template <class Check>
+Finding worst_of_ports(const Card& card, Check check) {
+    if (!card.tuning)
+        return cannot_look(card);
+    constexpr std::array kFromBad = {Outcome::fail, Outcome::warn, Outcome::skip, Outcome::pass};
+    const auto rank = [&](const Finding& finding) {
+        return std::ranges::find(kFromBad, finding.outcome);
+    };
+    std::optional<Finding> worst;
+    for (const Port& port : card.tuning->ports) {
+        Finding finding = check(port);
+        if (port.name != card.interface.name)
+            finding.seen = port.name + ": " + finding.seen;
+        if (!worst || rank(finding) < rank(*worst))
+            worst = std::move(finding);
+    }
+    return *worst;
+}
+
+bool has_feature(const Port& port, const char* name) {
+    const auto found = port.device.features.find(name);
+    return found != port.device.features.end() && found->second;
 }
 
 Finding check_link(const Patient& /*patient*/, const Card& card) {
@@ -101,129 +128,153 @@ Finding check_mtu(const Patient& /*patient*/, const Card& card) {
 }
 
 Finding check_offloads(const Patient& /*patient*/, const Card& card) {
-    const Port* port = first_port(card);
-    if (port == nullptr)
-        return cannot_look(card);
-    const auto is_on = [&](const char* feature) {
-        const auto found = port->device.features.find(feature);
-        return found != port->device.features.end() && found->second;
-    };
-    if (is_on("rx-lro"))
-        return failed_check("LRO is on",
-                            "drivers refuse native XDP with it, because it joins packets",
-                            "ethtool -K " + port->name + " lro off");
-    if (is_on("rx-gro-hw"))
-        return warned("rx-gro-hw is on",
-                      "virtio_net refuses native XDP with it, others join packets in the card",
-                      port->device.driver == "virtio_net"
-                          ? native_mode_advice(card.interface, true)
-                          : "ethtool -K " + port->name + " rx-gro-hw off");
-    return passed("none that joins packets");
+    return worst_of_ports(card, [&](const Port& port) {
+        if (has_feature(port, "rx-lro"))
+            return failed_check("LRO is on",
+                                "drivers refuse native XDP with it, because it joins packets",
+                                "ethtool -K " + port.name + " lro off");
+        if (has_feature(port, "rx-gro-hw"))
+            return warned("rx-gro-hw is on",
+                          "virtio_net refuses native XDP with it, others join packets in the card",
+                          port.device.driver == "virtio_net"
+                              ? native_mode_advice(card.interface, true)
+                              : "ethtool -K " + port.name + " rx-gro-hw off");
+        return passed("none that joins packets");
+    });
 }
 
 Finding check_vlan_offload(const Patient& /*patient*/, const Card& card) {
-    const Port* port = first_port(card);
-    if (port == nullptr)
-        return cannot_look(card);
-    const auto parse = port->device.features.find("rx-vlan-hw-parse");
-    const bool strips = parse != port->device.features.end() && parse->second;
-    if (!strips || card.interface.uppers.empty() || card.interface.kind == "veth")
-        return passed(strips ? "tags are taken off by the card; no VLAN is on it"
-                             : "the gate sees tags");
-    return warned("the card takes VLAN tags off before XDP",
-                  "packets of different VLANs look alike to the gate: limits are shared",
-                  "ethtool -K " + port->name + " rxvlan off");
+    return worst_of_ports(card, [&](const Port& port) {
+        const bool strips = has_feature(port, "rx-vlan-hw-parse");
+        if (!strips || card.interface.uppers.empty() || card.interface.kind == "veth")
+            return passed(strips ? "tags are taken off by the card; no VLAN is on it"
+                                 : "the gate sees tags");
+        return warned("the card takes VLAN tags off before XDP",
+                      "packets of different VLANs look alike to the gate: limits are shared",
+                      "ethtool -K " + port.name + " rxvlan off");
+    });
+}
+
+std::string counted(size_t number, const std::string& noun) {
+    return std::to_string(number) + ' ' + noun + (number == 1 ? "" : "s");
+}
+
+// How to come by more queues than the driver has.
+std::string more_queues(const PortPlan& port, const std::string& interface) {
+    const std::string cores = std::to_string(port.cores);
+    const std::string meanwhile = "sluicectl tune apply " + interface;
+    if (port.queues_wanted > port.queues)
+        return meanwhile + " --confirm 60s";
+    if (port.driver == "virtio_net")
+        return "give the virtual machine more queues, with qemu: -netdev tap,…,queues=" + cores +
+               " -device virtio-net-pci,mq=on; until then: " + meanwhile;
+    if (port.driver == "veth")
+        return "make the pair with more: ip link add " + port.name + " numrxqueues " + cores +
+               " numtxqueues " + cores + " type veth; until then: " + meanwhile;
+    return meanwhile + ", which spreads what passes; the driver has no more queues";
 }
 
 Finding check_queues(const Patient& /*patient*/, const Card& card) {
     if (!card.tuning)
         return cannot_look(card);
     const Plan plan = make_plan(*card.tuning);
-    const PortPlan& port = plan.ports.front();
-    const std::string seen =
-        std::to_string(port.queues) + (port.queues == 1 ? " queue" : " queues") + " for " +
-        std::to_string(port.cores) + (port.cores == 1 ? " core" : " cores") + " near the card";
-    if (port.queues >= port.cores)
-        return passed(seen);
-    const std::string why =
-        "in a flood " +
-        (port.queues == 1 ? std::string("one CPU has")
-                          : "only " + std::to_string(port.queues) + " CPUs have") +
-        " to decide on every packet, while others are idle";
-    if (port.queues_wanted > port.queues)
-        return warned(seen, why, "sluicectl tune apply " + card.interface.name + " --confirm 60s");
-    if (port.driver == "virtio_net")
-        return warned(seen, why,
-                      "give the virtual machine more queues, with qemu: -netdev tap,…,queues=" +
-                          std::to_string(port.cores) +
-                          " -device virtio-net-pci,mq=on; until then: "
-                          "sluicectl tune apply " +
-                          card.interface.name);
-    if (port.driver == "veth")
-        return warned(seen, why,
-                      "make the pair with more: ip link add " + card.interface.name +
-                          " numrxqueues " + std::to_string(port.cores) + " numtxqueues " +
-                          std::to_string(port.cores) +
-                          " type veth; until then: sluicectl tune "
-                          "apply " +
-                          card.interface.name);
-    return warned(seen, why,
-                  "sluicectl tune apply " + card.interface.name +
-                      ", which spreads what passes; the driver has no more queues");
+    return worst_of_ports(card, [&](const Port& looked_at) {
+        const PortPlan& port = *std::ranges::find(plan.ports, looked_at.name, &PortPlan::name);
+        const std::string seen = counted(port.queues, "queue") + " for " +
+                                 counted(port.cores, "core") + " near the card";
+        if (port.queues >= port.cores)
+            return passed(seen);
+        return warned(seen,
+                      "in a flood " +
+                          (port.queues == 1 ? std::string("one CPU has")
+                                            : "only " + counted(port.queues, "CPU") + " have") +
+                          " to decide on every packet, while others are idle",
+                      more_queues(port, card.interface.name));
+    });
+}
+
+// Packets a second of each queue that the driver counts for.
+std::vector<QueueRate> rates_of(const Patient& patient, const Port& port) {
+    std::vector<QueueRate> rates;
+    std::ranges::copy_if(
+        patient.rates.queues, std::back_inserter(rates),
+        [&](const QueueRate& rate) { return rate.queue.starts_with(port.name + ' '); });
+    return rates;
 }
 
 Finding check_spread(const Patient& patient, const Card& card) {
     constexpr double kEnough = 1'000;  // packets a second, of which a share means something
-    constexpr double kMostOfMean = 3;
-    if (!card.tuning)
-        return cannot_look(card);
-    double all = 0, most = 0;
-    size_t count = 0;
-    std::string busiest;
-    for (const QueueRate& rate : patient.rates.queues)
-        for (const Port& port : card.tuning->ports)
-            if (rate.queue.starts_with(port.name + ' ')) {
-                ++count;
-                all += rate.packets;
-                if (rate.packets > most) {
-                    most = rate.packets;
-                    busiest = rate.queue;
-                }
-            }
-    if (count < 2)
-        return skipped("the driver counts no packets by queue, or has one");
-    if (all < kEnough)
-        return skipped(
-            "too few packets to tell (" + std::to_string(static_cast<long>(all)) + " a second)",
-            "run it again under load");
-    if (most * static_cast<double>(count) > kMostOfMean * all)
-        return warned(busiest + " has " + std::to_string(static_cast<int>(100 * most / all)) +
-                          " % of the packets",
-                      "one CPU is full while others are idle: few flows, or a hash that ignores "
-                      "ports",
-                      "ethtool -N " + card.tuning->ports.front().name + " rx-flow-hash udp4 sdfn");
-    return passed("even over " + std::to_string(count) + " queues");
+    // Times the fair share; with few queues half-way from there to everything.
+    constexpr double kMostOfFair = 3;
+    return worst_of_ports(card, [&](const Port& port) {
+        const auto rates = rates_of(patient, port);
+        if (rates.size() < 2)
+            return skipped("the driver counts no packets by queue, or has one");
+        double all = 0;
+        for (const QueueRate& rate : rates)
+            all += rate.packets;
+        if (all < kEnough)
+            return skipped(
+                "too few packets to tell (" + std::to_string(static_cast<long>(all)) + " a second)",
+                "run it again under load");
+        const auto busiest = std::ranges::max_element(rates, {}, &QueueRate::packets);
+        const double fair = 1 / static_cast<double>(rates.size());
+        const double share = busiest->packets / all;
+        if (share > std::min(kMostOfFair * fair, (1 + fair) / 2))
+            return warned(
+                busiest->queue + " has " + std::to_string(static_cast<int>(100 * share)) +
+                    " % of the packets",
+                "one CPU is full while others are idle: few flows, or a hash that ignores ports",
+                port.device.udp_by_port == false
+                    ? "ethtool -N " + port.name + " rx-flow-hash udp4 sdfn"
+                    : "sluicectl tune apply " + card.interface.name);
+        return passed("even over " + std::to_string(rates.size()) + " queues");
+    });
+}
+
+bool serves(const Patient& patient, uint8_t protocol) {
+    return patient.policy &&
+           std::ranges::any_of(patient.policy->services, [&](const Service& service) {
+               return std::ranges::find(service.matches, protocol, &Match::protocol) !=
+                      service.matches.end();
+           });
+}
+
+Finding check_hash(const Patient& patient, const Card& card) {
+    return worst_of_ports(card, [&](const Port& port) {
+        const std::string why =
+            "all flows between two addresses take one queue, as those of a NAT or a proxy do";
+        const std::string mend = "ethtool -N " + port.name + " rx-flow-hash ";
+        if (!port.device.tcp_by_port && !port.device.udp_by_port)
+            return passed("the driver does not say what it hashes");
+        if (port.device.tcp_by_port == false)
+            return warned("the hash ignores the ports of TCP", why, mend + "tcp4 sdfn");
+        // Most drivers begin so, because fragments of UDP have no ports: it matters to servers.
+        if (port.device.udp_by_port == false && serves(patient, IPPROTO_UDP))
+            return warned("the hash ignores the ports of UDP, which services use", why,
+                          mend + "udp4 sdfn");
+        return passed(port.device.udp_by_port == false ? "ports of TCP" : "ports, too");
+    });
 }
 
 Finding check_rings(const Patient& patient, const Card& card) {
-    const Port* port = first_port(card);
-    if (port == nullptr)
-        return cannot_look(card);
-    const std::string statistics = "/sys/class/net/" + port->name + "/statistics/";
-    unsigned long long lost = 0;
-    for (const char* counter : {"rx_missed_errors", "rx_fifo_errors"})
-        lost = std::max(
-            lost, std::strtoull(patient.machine.text(statistics + counter).value_or("0").c_str(),
-                                nullptr, 10));
-    if (!port->device.rings)
-        return passed("the driver has none to set");
-    const std::string seen = std::to_string(port->device.rings->rx) + " packets a queue, " +
-                             std::to_string(lost) + " lost since boot";
-    if (lost != 0 && port->device.most_rings &&
-        port->device.rings->rx < port->device.most_rings->rx)
-        return warned(seen, "packets came faster than the CPU took them, and the ring was full",
-                      "sluicectl tune apply " + card.interface.name + " --profile flood");
-    return passed(seen);
+    return worst_of_ports(card, [&](const Port& port) {
+        const auto& rings = port.device.rings;
+        if (!rings)
+            return passed("the driver has none to set");
+        const std::string statistics = "/sys/class/net/" + port.name + "/statistics/";
+        uint64_t lost = 0;
+        for (const char* counter : {"rx_missed_errors", "rx_fifo_errors"})
+            lost = std::max(lost, whole_number<uint64_t>(
+                                      patient.machine.text(statistics + counter).value_or(""))
+                                      .value_or(0));
+        const std::string seen = std::to_string(rings->rx) + " packets a queue, " +
+                                 std::to_string(lost) + " lost since boot";
+        if (lost != 0 && port.device.most_rings && rings->rx < port.device.most_rings->rx)
+            return warned(seen, "packets came faster than the CPU took them, and the ring was full",
+                          "sluicectl tune apply " + card.interface.name + " --profile flood");
+        return passed(seen);
+    });
 }
 
 Finding check_numa(const Patient& /*patient*/, const Card& card) {
@@ -252,10 +303,14 @@ Finding check_numa(const Patient& /*patient*/, const Card& card) {
 }
 
 Finding check_tuning(const Patient& patient, const Card& card) {
-    const auto drifts =
-        drifted(patient.machine, JournalFolder(patient.options.state_dir), card.interface.name);
+    const JournalFolder journals(patient.options.state_dir);
+    if (const Status readable = journals.is_readable(); !readable)
+        return skipped(readable.error().message, "sudo sluicectl doctor " + card.interface.name);
+    const auto drifts = drifted(patient.machine, journals, card.interface.name);
     if (!drifts && drifts.error().code == ErrorCode::not_found)
         return passed("not tuned by Sluice");
+    if (!drifts && drifts.error().code == ErrorCode::not_permitted)
+        return skipped(drifts.error().message, "sudo sluicectl doctor " + card.interface.name);
     if (!drifts)
         return warned(drifts.error().message, "its queues are not where they were put",
                       drifts.error().hint);
@@ -276,6 +331,7 @@ constexpr CardCheck kChecks[] = {
     {"vlan-offload", check_vlan_offload},
     {"queues", check_queues},
     {"spread", check_spread},
+    {"hash", check_hash},
     {"rings", check_rings},
     {"numa", check_numa},
     {"tuning", check_tuning},

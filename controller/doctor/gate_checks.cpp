@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <ctime>
+#include <map>
+#include <optional>
 
 #include "control/client.h"
 #include "doctor/doctor.h"
@@ -20,6 +22,12 @@ std::string card_name(const Patient& patient) {
 }
 
 Finding check_config(const Patient& patient) {
+    if (patient.config_error && patient.config_error->code == ErrorCode::not_permitted)
+        return skipped(patient.config_error->message, "sudo sluicectl doctor");
+    // It may have one, which this user cannot see.
+    if (!patient.policy && !patient.config_error && !patient.gate &&
+        patient.gate.error().code == ErrorCode::not_permitted)
+        return skipped(patient.gate.error().message, "sudo sluicectl doctor");
     if (patient.config_error)
         return failed_check(patient.config_error->message, "the gate cannot be told what to limit",
                             patient.config_error->hint.empty()
@@ -67,12 +75,24 @@ Finding check_daemon(const Patient& patient) {
                   "systemctl enable --now sluiced");
 }
 
+// Whom the host needs, and what for; banned by force, because protections beat other bans.
+std::optional<ProtectedSource> cut_off(const Patient& patient, SourceRules& rules) {
+    const auto needed = wanted_protections(**patient.gate, patient.options.who);
+    if (!needed)
+        return std::nullopt;
+    for (const ProtectedSource& source : *needed)
+        if (const auto found = rules.lookup(source.address);
+            found && found->standing == SourceStanding::banned)
+            return source;
+    return std::nullopt;
+}
+
 Finding check_lockout(const Patient& patient) {
     const Operator& who = patient.options.who;
-    if (!who.from)
-        return passed("nobody is here over SSH");
+    if (!patient.gate && patient.gate.error().code == ErrorCode::not_permitted)
+        return skipped(patient.gate.error().message, "sudo sluicectl doctor");
     if (!patient.gate)
-        return skipped("no gate that could lock out " + who.from->to_string(), "");
+        return passed("no gate that could lock anybody out");
     SourceRules rules(**patient.gate);
     std::vector<std::string> warnings;
     if (const Status looked = warn_of_own_ban(rules, who, warnings); !looked)
@@ -80,7 +100,15 @@ Finding check_lockout(const Patient& patient) {
     if (!warnings.empty())
         return failed_check(warnings.front(), "you are cut off once this session ends",
                             "sluicectl unban " + who.from->to_string());
-    return passed(who.from->to_string() + ", from where you are here, is not banned");
+    if (const auto source = cut_off(patient, rules)) {
+        const std::string address = source->address.to_string();
+        return failed_check(address + " is banned (" + std::string(source->reason) + ')',
+                            "the host cannot do without it", "sluicectl unban " + address);
+    }
+    return passed(who.from
+                      ? who.from->to_string() +
+                            ", from where you are here, is not banned, nor is what the host needs"
+                      : "what the host needs is not banned");
 }
 
 bool is_loopback(const IpAddress& address) {
@@ -144,18 +172,55 @@ Finding check_services(const Patient& patient) {
                       "\"], or limits for name = \"other\"");
 }
 
+constexpr int64_t kSecondsOfDay = 86'400;
+constexpr int64_t kLongestDays = 30;  // that nobody looked at it
+
+int64_t days_since(uint64_t wall_clock_s) {
+    return (static_cast<int64_t>(std::time(nullptr)) - static_cast<int64_t>(wall_clock_s)) /
+           kSecondsOfDay;
+}
+
 Finding check_review(const Patient& patient) {
-    constexpr int64_t kDay = 86'400, kLongest = 30;
     if (!patient.applied_s)
         return skipped("no policy is in force", "");
-    const int64_t days =
-        (static_cast<int64_t>(std::time(nullptr)) - static_cast<int64_t>(*patient.applied_s)) /
-        kDay;
+    const int64_t days = days_since(*patient.applied_s);
     const std::string seen = "the policy is " + std::to_string(days) + " days old";
-    if (days >= kLongest)
+    if (days >= kLongestDays)
         return warned(seen, "traffic changes, and limits that nobody looks at cut real users first",
                       "sluicectl services, then sluicectl policy apply " + patient.options.config);
     return passed(seen);
+}
+
+// Of each list that somebody imports: when its newest word was said.
+Result<std::map<std::string, uint64_t>> newest_of_lists(SourceRules& rules) {
+    std::map<std::string, uint64_t> newest;
+    for (const RuleKind kind : {RuleKind::ban, RuleKind::allow}) {
+        const auto listed = rules.list(kind);
+        if (!listed)
+            return listed.error();
+        for (const ListedRule& rule : listed->rules)
+            if (rule.list != kOperatorList && rule.list != kPolicyList &&
+                !is_reserved_list(rule.list))
+                newest[rule.list] = std::max(newest[rule.list], rule.since_s);
+    }
+    return newest;
+}
+
+Finding check_lists(const Patient& patient) {
+    if (!patient.gate)
+        return skipped("no gate", "");
+    SourceRules rules(**patient.gate);
+    const auto newest = newest_of_lists(rules);
+    if (!newest)
+        return skipped(newest.error().message, newest.error().hint);
+    for (const auto& [list, since_s] : *newest)
+        if (const int64_t days = days_since(since_s); days >= kLongestDays)
+            return warned("nothing new in " + list + " for " + std::to_string(days) + " days",
+                          "addresses change hands: old lists hit those who came after",
+                          "sluicectl bans import FILE --source " + list +
+                              ", or sluicectl bans flush --source " + list);
+    return passed(newest->empty() ? "none was imported"
+                                  : std::to_string(newest->size()) + " with something new");
 }
 
 Finding check_bans(const Patient& patient) {
@@ -197,7 +262,7 @@ Finding check_tables(const Patient& patient) {
 constexpr HostCheck kChecks[] = {
     {"config", check_config},   {"gate", check_attached},     {"daemon", check_daemon},
     {"lockout", check_lockout}, {"services", check_services}, {"review", check_review},
-    {"bans", check_bans},       {"tables", check_tables},
+    {"lists", check_lists},     {"bans", check_bans},         {"tables", check_tables},
 };
 
 }  // namespace

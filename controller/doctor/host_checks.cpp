@@ -3,6 +3,7 @@
 #include <sys/timex.h>
 #include <sys/utsname.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -103,10 +104,15 @@ Finding check_lockdown(const Patient& patient) {
     if (!state)
         return skipped("the kernel's lockdown cannot be read",
                        "mount -t securityfs securityfs /sys/kernel/security");
-    if (state->find("[confidentiality]") != std::string::npos)
-        return failed_check("the kernel is locked down for confidentiality",
-                            "BPF may read kernel memory, so nothing of it is allowed",
-                            "boot with lockdown=integrity");
+    const bool is_locked = state->find("[confidentiality]") != std::string::npos;
+    const auto acts = std::ranges::any_of(patient.attachments, &Attachment::acts);
+    if (is_locked && acts)
+        return passed("confidentiality, and the gate runs");
+    // The gate asks for none of the kernel's memory, which is what is locked.
+    if (is_locked)
+        return warned("the kernel is locked down for confidentiality",
+                      "most kernels run the gate all the same; some refuse all of BPF",
+                      "where attach is not permitted: boot with lockdown=integrity");
     return passed("nothing that concerns BPF is locked");
 }
 
@@ -168,7 +174,11 @@ Finding check_irqbalance(const Patient& patient) {
         return skipped(patient.host.error().message);
     if (!patient.host->irqbalance)
         return passed("does not run");
-    const auto tuned = JournalFolder(patient.options.state_dir).interfaces();
+    const JournalFolder journals(patient.options.state_dir);
+    if (const Status readable = journals.is_readable(); !readable)
+        return skipped("runs; what is tuned cannot be seen: " + readable.error().message,
+                       "sudo sluicectl doctor");
+    const auto tuned = journals.interfaces();
     if (tuned.empty())
         return passed("runs; nothing is tuned that it could move");
     if (patient.machine.has("/etc/systemd/system/irqbalance.service.d/sluice.conf"))

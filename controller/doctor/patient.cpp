@@ -22,8 +22,9 @@ void take_policy(Patient& patient) {
             return;
         }
     }
-    std::error_code ignored;
-    if (!std::filesystem::exists(patient.options.config, ignored))
+    // What may not be seen is not missing: the reading says so.
+    std::error_code failure;
+    if (!std::filesystem::exists(patient.options.config, failure) && !failure)
         return;
     auto config = load_config_file(patient.options.config);
     if (config)
@@ -70,7 +71,7 @@ Result<Patient> look_at_patient(const PatientOptions& options) {
         }
         Card card;
         card.interface = *std::move(interface);
-        card.tuning = look_at(patient.machine, name, wishes);
+        card.tuning = look_at(patient.machine, JournalFolder(options.state_dir), name, wishes);
         for (const Attachment& attachment : patient.attachments)
             if (attachment.here && attachment.index == card.interface.index)
                 card.attachment = attachment;

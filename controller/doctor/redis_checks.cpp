@@ -109,6 +109,18 @@ Finding check_memory(const Patient& patient) {
     return passed(seen);
 }
 
+Finding check_role(const Patient& patient) {
+    if (!has_info(patient))
+        return not_looked_at(patient);
+    const std::string role = text_in(*patient.redis, "role");
+    if (role == "slave")
+        return failed_check(
+            patient.redis->health.server + " is a replica",
+            "it takes no writes: no leases, no bans",
+            "name its master, or its sentinels (redis+sentinel://…), in [redis] url");
+    return passed(role.empty() ? "not said" : role);
+}
+
 Finding check_replicas(const Patient& patient) {
     if (!has_info(patient))
         return not_looked_at(patient);
@@ -123,10 +135,10 @@ Finding check_replicas(const Patient& patient) {
 }
 
 constexpr HostCheck kChecks[] = {
-    {"redis-reach", check_reach},       {"redis-tls", check_tls},
-    {"redis-acl", check_acl},           {"redis-clock", check_clock},
-    {"redis-eviction", check_eviction}, {"redis-memory", check_memory},
-    {"redis-replicas", check_replicas},
+    {"redis-reach", check_reach},   {"redis-role", check_role},
+    {"redis-tls", check_tls},       {"redis-acl", check_acl},
+    {"redis-clock", check_clock},   {"redis-eviction", check_eviction},
+    {"redis-memory", check_memory}, {"redis-replicas", check_replicas},
 };
 
 }  // namespace

@@ -7,8 +7,13 @@
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <optional>
+#include <set>
 #include <sstream>
+#include <utility>
+#include <vector>
 
+#include "tune/number.h"
 #include "tune/port.h"
 
 namespace sluice {
@@ -17,10 +22,29 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// udev names what it cannot place by the 12 digits of its address, behind an x: enx02005e005301.
+std::optional<std::string> address_in(const std::string& name) {
+    constexpr size_t kDigits = 12;
+    for (size_t x = name.find('x'); x != std::string::npos; x = name.find('x', x + 1)) {
+        const std::string digits = name.substr(x + 1, kDigits);
+        if (digits.size() == kDigits &&
+            digits.find_first_not_of("0123456789abcdef") == std::string::npos)
+            return digits;
+    }
+    return std::nullopt;
+}
+
 class Copier {
   public:
     Copier(const Machine& machine, std::string folder)
-        : machine_(machine), folder_(std::move(folder)) {}
+        : machine_(machine), folder_(std::move(folder)) {
+        std::set<std::string> addresses;
+        for (const std::string& name : machine.names_in("/sys/class/net"))
+            if (const auto address = address_in(name))
+                addresses.insert(*address);
+        for (const std::string& address : addresses)
+            secrets_.emplace_back(address, "mac" + std::to_string(secrets_.size() + 1));
+    }
 
     // What cannot be read is left out; so it would be where it was captured.
     void copy(const std::string& path) {
@@ -28,11 +52,11 @@ class Copier {
             write(path, *text + '\n');
     }
     void write(const std::string& path, const std::string& text) {
-        const fs::path file = folder_ + path;
+        const fs::path file = folder_ + without_addresses(path);
         std::error_code failure;
         fs::create_directories(file.parent_path(), failure);
         std::ofstream out(file, std::ios::binary);
-        out << text;
+        out << without_addresses(text);
         out.close();
         if (!out && status_)
             status_ = from_errno(errno, "write " + file.string());
@@ -40,22 +64,26 @@ class Copier {
     [[nodiscard]] const Status& status() const { return status_; }
 
   private:
+    [[nodiscard]] std::string without_addresses(std::string text) const {
+        for (const auto& [address, stand_in] : secrets_)
+            for (size_t at = text.find(address); at != std::string::npos;
+                 at = text.find(address, at))
+                text.replace(at, address.size(), stand_in);
+        return text;
+    }
+
     const Machine& machine_;
     std::string folder_;
+    std::vector<std::pair<std::string, std::string>> secrets_;  // and what stands for them
     Status status_;
 };
 
-bool is_numbered(const std::string& name, std::string_view word) {
-    return name.starts_with(word) && name.size() > word.size() &&
-           name.find_first_not_of("0123456789", word.size()) == std::string::npos;
-}
-
 void copy_cpus(const Machine& machine, Copier& copier) {
     const std::string cpus = "/sys/devices/system/cpu";
-    for (const char* file : {"/online", "/possible", "/isolated"})
+    for (const char* file : {"/online", "/possible", "/isolated", "/nohz_full"})
         copier.copy(cpus + file);
     for (const std::string& name : machine.names_in(cpus)) {
-        if (!is_numbered(name, "cpu"))
+        if (!number_behind("cpu", name))
             continue;
         copier.copy(cpus + '/' + name + "/topology/thread_siblings_list");
         copier.copy(cpus + '/' + name + "/cpufreq/scaling_governor");
@@ -66,7 +94,7 @@ void copy_cpus(const Machine& machine, Copier& copier) {
     }
     const std::string nodes = "/sys/devices/system/node";
     for (const std::string& name : machine.names_in(nodes))
-        if (is_numbered(name, "node"))
+        if (number_behind("node", name))
             copier.copy(nodes + '/' + name + "/cpulist");
 }
 
@@ -75,7 +103,8 @@ void copy_irqs(const Machine& machine, const std::string& interface, Copier& cop
         const std::string number = std::to_string(irq);
         // Where they lie on a card of its own, because a copy has no links.
         copier.write("/sys/class/net/" + interface + "/device/msi_irqs/" + number, "");
-        copier.copy("/proc/irq/" + number + "/smp_affinity_list");
+        for (const char* file : {"/smp_affinity_list", "/effective_affinity_list"})
+            copier.copy("/proc/irq/" + number + file);
         if (const auto text = machine.text("/sys/kernel/debug/irq/irqs/" + number);
             text && text->find("IRQD_AFFINITY_MANAGED") != std::string::npos)
             copier.write("/sys/kernel/debug/irq/irqs/" + number, "IRQD_AFFINITY_MANAGED\n");
@@ -114,7 +143,7 @@ void copy_mounts(const Machine& machine, Copier& copier) {
 
 void copy_programs(const Machine& machine, Copier& copier) {
     for (const std::string& name : machine.names_in("/proc"))
-        if (is_numbered(name, "")) {
+        if (whole_number<unsigned>(name)) {
             const auto program = machine.text("/proc/" + name + "/comm");
             if (program == "irqbalance" || program == "tuned")
                 copier.write("/proc/" + name + "/comm", *program + '\n');

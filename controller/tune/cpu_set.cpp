@@ -1,13 +1,12 @@
 #include "tune/cpu_set.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <cstdio>
-#include <optional>
 #include <vector>
 
 #include "base/text.h"
+#include "tune/number.h"
 
 namespace sluice {
 
@@ -22,14 +21,6 @@ std::string_view trimmed(std::string_view text) {
     while (!text.empty() && is_blank(text.front()))
         text.remove_prefix(1);
     return text;
-}
-
-template <class Number>
-std::optional<Number> whole_number(std::string_view digits, int base) {
-    Number number{};
-    const char* end = digits.data() + digits.size();
-    const auto [stop, failure] = std::from_chars(digits.data(), end, number, base);
-    return failure == std::errc{} && stop == end ? std::optional(number) : std::nullopt;
 }
 
 std::vector<std::string_view> split(std::string_view text) {
@@ -51,10 +42,9 @@ Result<CpuSet> parse_cpu_list(std::string_view text) {
     CpuSet cpus;
     for (const std::string_view part : split(trimmed(text))) {
         const size_t dash = part.find('-');
-        const auto first = whole_number<unsigned>(part.substr(0, dash), 10);
-        const auto last = dash == std::string_view::npos
-                              ? first
-                              : whole_number<unsigned>(part.substr(dash + 1), 10);
+        const auto first = whole_number<unsigned>(part.substr(0, dash));
+        const auto last =
+            dash == std::string_view::npos ? first : whole_number<unsigned>(part.substr(dash + 1));
         if (!first || !last || *first > *last || *last >= kMostCpus)
             return wrong;
         for (unsigned cpu = *first; cpu <= *last; ++cpu)

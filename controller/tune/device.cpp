@@ -1,9 +1,11 @@
 #include "tune/device.h"
 
+#include <algorithm>
 #include <sstream>
 #include <utility>
 
 #include "base/text.h"
+#include "tune/number.h"
 
 namespace sluice {
 
@@ -11,6 +13,7 @@ namespace {
 
 // Beyond it nothing is a number of queues, descriptors or microseconds of any card.
 constexpr uint32_t kLargestNumber = 1'000'000;
+constexpr std::string_view kDefault = "default ";
 
 Error not_understood(DevicePart part, std::string_view text) {
     return failed(in_quotes(text) + " makes no sense as " + std::string(part_name(part)));
@@ -27,11 +30,10 @@ Status read_pairs(DevicePart part, std::string_view text, Take take) {
 }
 
 bool read_number(const std::string& text, unsigned& number) {
-    std::istringstream in(text);
-    unsigned value = 0;
-    if (text.starts_with('-') || !(in >> value) || !in.eof() || value > kLargestNumber)
+    const auto value = whole_number<unsigned>(text);
+    if (!value || *value > kLargestNumber)
         return false;
-    number = value;
+    number = *value;
     return true;
 }
 
@@ -76,6 +78,11 @@ Status set_coalescing(DeviceFacts& facts, std::string_view text) {
 }
 
 Status set_spread(DeviceFacts& facts, std::string_view text) {
+    if (const auto queues = default_queues(DevicePart::spread, text)) {
+        for (size_t bucket = 0; bucket < facts.spread.size(); ++bucket)
+            facts.spread[bucket] = static_cast<uint32_t>(bucket % *queues);
+        return {};
+    }
     std::vector<uint32_t> spread;
     std::istringstream words{std::string(text)};
     for (std::string word; words >> word;) {
@@ -89,6 +96,39 @@ Status set_spread(DeviceFacts& facts, std::string_view text) {
 }
 
 }  // namespace
+
+unsigned receiving(const Channels& channels) {
+    return channels.combined != 0 ? channels.combined : std::min(channels.rx, channels.tx);
+}
+
+std::string default_spread(unsigned queues) {
+    return std::string(kDefault) + std::to_string(queues);
+}
+
+std::optional<unsigned> default_queues(DevicePart part, std::string_view text) {
+    if (part != DevicePart::spread)
+        return std::nullopt;
+    const auto queues = number_behind(kDefault, text);
+    return queues && *queues != 0 && *queues <= kLargestNumber ? queues : std::nullopt;
+}
+
+bool is_default(const std::vector<uint32_t>& spread, unsigned queues) {
+    for (size_t bucket = 0; bucket < spread.size(); ++bucket)
+        if (queues == 0 || spread[bucket] != bucket % queues)
+            return false;
+    return !spread.empty();
+}
+
+bool is_even(const std::vector<uint32_t>& spread, unsigned queues) {
+    std::vector<size_t> buckets(queues);
+    for (const uint32_t queue : spread) {
+        if (queue >= queues)
+            return false;
+        buckets[queue]++;
+    }
+    const auto [least, most] = std::ranges::minmax_element(buckets);
+    return least != buckets.end() && *most - *least <= 1;
+}
 
 std::string_view part_name(DevicePart part) {
     switch (part) {

@@ -43,7 +43,8 @@ struct DeviceFacts {
     std::optional<Coalescing> coalescing;
     std::vector<uint32_t> spread;          // RSS: the queue of each bucket; empty without RSS
     std::map<std::string, bool> features;  // "rx-lro", "rx-gro-hw", …: whether it is on
-    std::optional<bool> udp_by_port;       // RSS hashes the ports of UDP, too
+    // Whether RSS hashes the ports, too; nothing where the driver does not say.
+    std::optional<bool> tcp_by_port, udp_by_port;
     XdpUse xdp = XdpUse::none;
 };
 
@@ -56,8 +57,22 @@ std::string_view part_name(DevicePart part);
 // "rx 0 tx 0 combined 8", "rx 512 tx 512", "adaptive-rx off rx-usecs 8", "0 1 2 3 0 1 2 3"; nothing
 // where the device has no such part.
 std::optional<std::string> part_text(const DeviceFacts& facts, DevicePart part);
-// The reverse of part_text(); names that are left out stay as they are in `facts`.
+// The reverse of part_text(); names that are left out stay as they are in `facts`. A default
+// spread is as long as the table that is there.
 Status set_part(DeviceFacts& facts, DevicePart part, std::string_view text);
+
+// Queues that receive, which RSS spreads over.
+unsigned receiving(const Channels& channels);
+
+// The text of a `spread` that is the driver's own, over so many queues: written out, a table counts
+// as set by hand, and no driver follows a change of channels with it.
+std::string default_spread(unsigned queues);
+// The reverse; nothing where the text is another one.
+std::optional<unsigned> default_queues(DevicePart part, std::string_view text);
+// Whether a table is as drivers make theirs.
+bool is_default(const std::vector<uint32_t>& spread, unsigned queues);
+// Whether all of so many queues have the same part of a table, and no other has any.
+bool is_even(const std::vector<uint32_t>& spread, unsigned queues);
 
 // The two ends: the running kernel, and the file of a captured tree.
 class Ethtool {

@@ -1,4 +1,5 @@
 // The end of Ethtool that is a file of a captured tree: a line "name = text" for each fact.
+#include <algorithm>
 #include <sstream>
 #include <utility>
 
@@ -40,6 +41,8 @@ Status take(DeviceFacts& facts, const std::string& name, const std::string& text
         return take_limit(facts, DevicePart::rings, text);
     if (name == "driver")
         facts.driver = text;
+    else if (name == "tcp by port")
+        facts.tcp_by_port = text == "on";
     else if (name == "udp by port")
         facts.udp_by_port = text == "on";
     else if (name == "xdp")
@@ -50,6 +53,18 @@ Status take(DeviceFacts& facts, const std::string& name, const std::string& text
         facts.features[name.substr(kFeature.size())] = text == "on";
     else
         return failed("unknown fact " + in_quotes(name));
+    return {};
+}
+
+// As the kernel and its drivers do: their own table is made anew, one that was set by hand is kept,
+// and holds up a change that takes away the queues that it points at.
+Status let_spread_follow(DeviceFacts& facts, const Channels& before) {
+    const unsigned queues = receiving(*facts.channels);
+    if (is_default(facts.spread, receiving(before)))
+        return set_part(facts, DevicePart::spread, default_spread(queues));
+    const auto lost = [&](uint32_t queue) { return queue >= queues; };
+    if (std::ranges::any_of(facts.spread, lost))
+        return failed("the RSS table points at queues that would go");
     return {};
 }
 
@@ -86,8 +101,12 @@ class FileEthtool : public Ethtool {
         auto facts = read(interface);
         if (!facts)
             return facts.error();
+        const Channels before = facts->channels.value_or(Channels{});
         if (const Status set = set_part(*facts, part, text); !set)
             return set;
+        if (part == DevicePart::channels)
+            if (const Status followed = let_spread_follow(*facts, before); !followed)
+                return followed;
         return replace_file(folder_ + '/' + interface, ethtool_file_text(*facts));
     }
 
@@ -118,6 +137,8 @@ std::string ethtool_file_text(const DeviceFacts& facts) {
     for (const DevicePart part : {DevicePart::channels, DevicePart::rings})
         if (const auto value = part_text(limits, part))
             add("most " + std::string(part_name(part)), *value);
+    if (facts.tcp_by_port)
+        add("tcp by port", *facts.tcp_by_port ? "on" : "off");
     if (facts.udp_by_port)
         add("udp by port", *facts.udp_by_port ? "on" : "off");
     for (const auto& [name, is_on] : facts.features)

@@ -1,11 +1,11 @@
 #include "tune/host.h"
 
 #include <algorithm>
-#include <charconv>
-#include <cstdlib>
 #include <iterator>
 #include <sstream>
 #include <utility>
+
+#include "tune/number.h"
 
 namespace sluice {
 
@@ -16,16 +16,6 @@ constexpr const char* kNodes = "/sys/devices/system/node";
 
 std::string folder_of(unsigned cpu) {
     return std::string(kCpus) + "/cpu" + std::to_string(cpu);
-}
-
-// The number behind `word`; nothing where the name is another one.
-std::optional<unsigned> number_behind(std::string_view word, const std::string& name) {
-    unsigned number = 0;
-    if (!name.starts_with(word))
-        return std::nullopt;
-    const char* end = name.data() + name.size();
-    const auto [stop, failure] = std::from_chars(name.data() + word.size(), end, number);
-    return failure == std::errc{} && stop == end ? std::optional(number) : std::nullopt;
 }
 
 // The online ones of a list; `cpu` alone where there is no such file.
@@ -47,15 +37,33 @@ Result<CpuSet> neighbours(const Machine& machine, const std::string& path, unsig
 std::string largest_cache(const Machine& machine, unsigned cpu) {
     const std::string caches = folder_of(cpu) + "/cache";
     std::string largest;
-    int highest = 0;
+    unsigned highest = 0;
     for (const std::string& name : machine.names_in(caches)) {
-        const auto level = machine.text(caches + '/' + name + "/level");
-        if (!level || std::atoi(level->c_str()) <= highest)
+        const auto level =
+            whole_number<unsigned>(machine.text(caches + '/' + name + "/level").value_or(""));
+        if (!level || *level <= highest)
             continue;
-        highest = std::atoi(level->c_str());
+        highest = *level;
         largest = caches + '/' + name;
     }
     return largest;
+}
+
+// From the scheduler (isolcpus), or from its tick (nohz_full): an interrupt spoils both.
+Result<CpuSet> kept_free(const Machine& machine) {
+    CpuSet cpus;
+    for (const char* file : {"/isolated", "/nohz_full"}) {
+        const std::string path = std::string(kCpus) + file;
+        const auto text = machine.text(path);
+        // What kernels without any say of nohz_full.
+        if (!text || text->ends_with("(null)"))
+            continue;
+        auto listed = parse_cpu_list(*text);
+        if (!listed)
+            return listed.error().with_context(machine.path_of(path));
+        cpus.merge(*listed);
+    }
+    return cpus;
 }
 
 Status place_in_nodes(const Machine& machine, Host& host) {
@@ -97,8 +105,7 @@ bool is_read_only(const Machine& machine, std::string_view where) {
 
 bool runs(const Machine& machine, std::string_view program) {
     for (const std::string& name : machine.names_in("/proc"))
-        if (name.find_first_not_of("0123456789") == std::string::npos &&
-            machine.text("/proc/" + name + "/comm") == program)
+        if (whole_number<unsigned>(name) && machine.text("/proc/" + name + "/comm") == program)
             return true;
     return false;
 }
@@ -119,10 +126,9 @@ Result<Host> look_at_cpus(const Machine& machine) {
     const auto online = parse_cpu_list(*online_text);
     if (!online || online->empty())
         return failed(machine.path_of(online_path) + ": names no CPUs");
-    const auto isolated =
-        parse_cpu_list(machine.text(std::string(kCpus) + "/isolated").value_or(""));
+    const auto isolated = kept_free(machine);
     if (!isolated)
-        return isolated.error().with_context(machine.path_of(std::string(kCpus) + "/isolated"));
+        return isolated.error();
     Host host;
     for (const unsigned number : *online) {
         auto siblings = neighbours(machine, folder_of(number) + "/topology/thread_siblings_list",
@@ -149,8 +155,8 @@ Result<Host> look_at_cpus(const Machine& machine) {
     host.tuned = runs(machine, "tuned");
     host.sys_read_only = is_read_only(machine, "/sys");
     host.irqs_read_only = is_read_only(machine, "/proc/irq") || is_read_only(machine, "/proc");
-    if (const auto entries = machine.text("/proc/sys/net/core/rps_sock_flow_entries"))
-        host.flow_entries = static_cast<unsigned>(std::atoi(entries->c_str()));
+    host.flow_entries = whole_number<unsigned>(
+        machine.text("/proc/sys/net/core/rps_sock_flow_entries").value_or(""));
     return host;
 }
 

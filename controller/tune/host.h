@@ -14,9 +14,9 @@ namespace sluice {
 struct Cpu {
     unsigned number = 0;
     unsigned node = 0;
-    CpuSet siblings;  // the threads of its core that are online, itself among them
-    CpuSet cache;     // those that share its largest cache, itself among them
-    bool isolated = false;
+    CpuSet siblings;        // the threads of its core that are online, itself among them
+    CpuSet cache;           // those that share its largest cache, itself among them
+    bool isolated = false;  // or nohz_full: kept free for something else
 
     // The thread that stands for the core.
     [[nodiscard]] bool is_first_of_core() const { return *siblings.begin() == number; }

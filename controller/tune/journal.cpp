@@ -13,6 +13,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "tune/number.h"
 
 namespace sluice {
 
@@ -51,13 +52,25 @@ std::string unescaped(std::string_view text) {
 std::string text_of(const Journal& journal) {
     std::string text(kFirstLine);
     text += "\ninterface\t" + journal.interface + "\nboot\t" + journal.boot + '\n';
+    if (journal.since_ms != 0)
+        text += "since\t" + std::to_string(journal.since_ms) + '\n';
     for (const JournalEntry& entry : journal.entries) {
-        text += "before\t" + entry.setting.to_string() + '\t' + escaped(entry.before) + '\n';
+        const auto add = [&](const char* verb, const std::string& value) {
+            text +=
+                std::string(verb) + '\t' + entry.setting.to_string() + '\t' + escaped(value) + '\n';
+        };
+        add("before", entry.before);
         if (entry.wanted)
-            text += "wanted\t" + entry.setting.to_string() + '\t' + escaped(*entry.wanted) + '\n';
+            add("wanted", *entry.wanted);
+        if (entry.kept)
+            add("kept", entry.kept->value);
+        if (entry.kept && entry.kept->wanted)
+            add("kept-wanted", *entry.kept->wanted);
     }
     if (journal.deadline_ms)
         text += "deadline\t" + std::to_string(*journal.deadline_ms) + '\n';
+    if (journal.is_second)
+        text += "second\n";
     if (journal.is_done)
         text += "done\n";
     return text;
@@ -73,9 +86,13 @@ Status take_entry(Journal& journal, const std::string& verb, const std::string& 
     std::string value = unescaped(std::string_view(rest).substr(tab + 1));
     JournalEntry* known = journal.find(*setting);
     if (verb == "before" && known == nullptr)
-        journal.entries.push_back({*setting, std::move(value), std::nullopt});
+        journal.entries.push_back({*setting, std::move(value)});
     else if (verb == "wanted" && known != nullptr)
         known->wanted = std::move(value);
+    else if (verb == "kept" && known != nullptr)
+        known->kept = JournalEntry::Kept{std::move(value)};
+    else if (verb == "kept-wanted" && known != nullptr && known->kept)
+        known->kept->wanted = std::move(value);
     else
         return failed("stands twice, or without what was before");
     return {};
@@ -91,10 +108,13 @@ Status take_line(Journal& journal, const std::string& line) {
         journal.boot = rest;
     else if (verb == "done")
         journal.is_done = true;
-    else if (verb == "deadline" && rest.find_first_not_of("0123456789") == std::string::npos &&
-             !rest.empty() && rest.size() < 19)  // fits 64 bits
-        journal.deadline_ms = std::stoull(rest);
-    else if (verb == "before" || verb == "wanted")
+    else if (verb == "second")
+        journal.is_second = true;
+    else if (const auto number = whole_number<uint64_t>(rest); verb == "deadline" && number)
+        journal.deadline_ms = number;
+    else if (verb == "since" && number)
+        journal.since_ms = *number;
+    else if (verb == "before" || verb == "wanted" || verb == "kept" || verb == "kept-wanted")
         return take_entry(journal, verb, rest);
     else
         return failed("not understood");
@@ -165,6 +185,12 @@ Status JournalFolder::remove(const std::string& interface) const {
     const std::string path = path_of(interface);
     if (::unlink(path.c_str()) != 0 && errno != ENOENT)
         return from_errno(errno, "remove " + path);
+    return {};
+}
+
+Status JournalFolder::is_readable() const {
+    if (::faccessat(AT_FDCWD, folder_.c_str(), R_OK | X_OK, AT_EACCESS) != 0 && errno == EACCES)
+        return from_errno(EACCES, "read " + folder_, "run it as root");
     return {};
 }
 

@@ -15,15 +15,25 @@ namespace sluice {
 
 struct JournalEntry {
     Setting setting;
-    std::string before;                 // to the byte
-    std::optional<std::string> wanted;  // what was set; nothing where it is kept only to come back
+    std::string before;  // the first of all applies, to the byte
+    std::optional<std::string> wanted =
+        {};  // what was set; nothing where it is kept only to come back
+
+    // As both stood after the apply that was kept before this one.
+    struct Kept {
+        std::string value;
+        std::optional<std::string> wanted = {};
+    };
+    std::optional<Kept> kept = {};
 };
 
 struct Journal {
     std::string interface;
-    std::string boot;  // as Machine::boot(): what was set has gone with it
+    std::string boot;       // as Machine::boot(): what was set has gone with it
+    uint64_t since_ms = 0;  // of CLOCK_BOOTTIME: the first of all applies
     std::vector<JournalEntry> entries = {};
-    bool is_done = false;  // else it was cut off half-way
+    bool is_done = false;    // else it was cut off half-way
+    bool is_second = false;  // one that was kept is below it: undoing this one leads back to that
     // Milliseconds of CLOCK_BOOTTIME: undone from then on, unless confirmed before.
     std::optional<uint64_t> deadline_ms = {};
 
@@ -43,7 +53,9 @@ class JournalFolder {
     // Whole or not at all, and on the disk.
     [[nodiscard]] Status write(const Journal& journal) const;
     [[nodiscard]] Status remove(const std::string& interface) const;
-    // The interfaces that have one.
+    // ErrorCode::not_permitted where this user may not see what is in it.
+    [[nodiscard]] Status is_readable() const;
+    // The interfaces that have one; none where it is not readable.
     [[nodiscard]] std::vector<std::string> interfaces() const;
 
     // For what belongs to it, such as the policy script for irqbalance.

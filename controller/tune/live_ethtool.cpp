@@ -110,6 +110,15 @@ std::vector<uint32_t> spread_of(const std::string& interface) {
     return {table->ring_index, table->ring_index + size.size};
 }
 
+std::optional<bool> hashes_ports(const std::string& interface, uint32_t flow_type) {
+    ethtool_rxnfc hash{};
+    hash.cmd = ETHTOOL_GRXFH;
+    hash.flow_type = flow_type;
+    if (!ask(interface, &hash, "read RSS") || hash.data == 0)
+        return std::nullopt;
+    return (hash.data & (RXH_L4_B_0_1 | RXH_L4_B_2_3)) != 0;
+}
+
 XdpUse xdp_of(const std::string& interface) {
     XdpUse use = XdpUse::none;
     const unsigned index = ::if_nametoindex(interface.c_str());
@@ -153,11 +162,8 @@ class LiveEthtool : public Ethtool {
         if (const auto coalescing = query<ethtool_coalesce>(interface, ETHTOOL_GCOALESCE))
             facts.coalescing = {coalescing->use_adaptive_rx_coalesce != 0,
                                 coalescing->rx_coalesce_usecs};
-        ethtool_rxnfc hash{};
-        hash.cmd = ETHTOOL_GRXFH;
-        hash.flow_type = UDP_V4_FLOW;
-        if (ask(interface, &hash, "read RSS") && hash.data != 0)
-            facts.udp_by_port = (hash.data & (RXH_L4_B_0_1 | RXH_L4_B_2_3)) != 0;
+        facts.tcp_by_port = hashes_ports(interface, TCP_V4_FLOW);
+        facts.udp_by_port = hashes_ports(interface, UDP_V4_FLOW);
         facts.spread = spread_of(interface);
         facts.features = features_of(interface);
         facts.xdp = xdp_of(interface);
@@ -180,7 +186,9 @@ class LiveEthtool : public Ethtool {
             case DevicePart::spread:
                 break;
         }
-        return set_spread(interface, facts->spread);
+        // A table of no entries asks for the driver's own.
+        return default_queues(part, text) ? set_spread(interface, {})
+                                          : set_spread(interface, facts->spread);
     }
 
     std::map<std::string, uint64_t> counters(const std::string& interface) override {

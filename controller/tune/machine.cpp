@@ -12,6 +12,8 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "tune/number.h"
+#include "tune/port.h"
 
 namespace sluice {
 
@@ -124,10 +126,13 @@ bool Machine::has(const std::string& path) const {
 Result<std::string> Machine::file_of(const Setting& setting) const {
     if (setting.kind == SettingKind::file)
         return root_ + setting.name;
+    const auto [port, name] = port_and_irq(setting);
+    const auto own = port.empty() ? std::set<unsigned>() : irqs_of(*this, port);
+    // Names are the drivers', so that those of two cards may be the same.
     for (const InterruptLine& line : interrupts(*this))
-        if (line.name == setting.name)
+        if (line.name == name && (port.empty() || own.contains(line.number)))
             return root_ + "/proc/irq/" + std::to_string(line.number) + "/smp_affinity_list";
-    return make_error(ErrorCode::not_found, "no interrupt is called " + in_quotes(setting.name));
+    return make_error(ErrorCode::not_found, "no interrupt is called " + in_quotes(name));
 }
 
 Result<std::string> Machine::get(const Setting& setting) const {
@@ -164,15 +169,14 @@ std::vector<InterruptLine> interrupts(const Machine& machine) {
         const size_t start = line.find_first_not_of(' ');
         if (colon == std::string::npos || start >= colon)
             continue;
-        const std::string number = line.substr(start, colon - start);
-        constexpr size_t kMostDigits = 6;  // of an interrupt's number
-        if (number.size() > kMostDigits ||
-            number.find_first_not_of("0123456789") != std::string::npos)
+        const auto number =
+            whole_number<unsigned>(std::string_view(line).substr(start, colon - start));
+        if (!number)
             continue;
         // The name is the last column; where several share the line, a list of them.
         const size_t blank = line.find_last_of(' ');
         if (blank != std::string::npos && blank > colon)
-            lines.push_back({static_cast<unsigned>(std::stoul(number)), line.substr(blank + 1)});
+            lines.push_back({*number, line.substr(blank + 1)});
     }
     return lines;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <map>
+#include <utility>
 
 #include "tune/place.h"
 
@@ -34,10 +35,6 @@ std::string cpus_text(const CpuSet& cpus) {
     return cpus.empty() ? "none" : (cpus.size() == 1 ? "CPU " : "CPUs ") + cpu_list_text(cpus);
 }
 
-unsigned queues_of(const Channels& channels) {
-    return channels.combined != 0 ? channels.combined : std::min(channels.rx, channels.tx);
-}
-
 // Drivers whose XDP needs a sending queue of its own for each receiving one.
 bool needs_half(const std::string& driver) {
     return driver == "ena" || driver == "gve";
@@ -48,6 +45,12 @@ bool has_link_to_lose(const std::string& driver) {
     return driver != "veth" && driver != "virtio_net" && driver != "tun" && driver != "hv_netvsc";
 }
 
+// How many queues each CPU has already, of whatever card.
+using Load = std::map<unsigned, unsigned>;
+
+// What a queue gets for its interrupts.
+enum class Seat : uint8_t { core, second_thread, shared };
+
 class PortPlanner {
   public:
     PortPlanner(const PlanInput& input, const Port& port, Plan& plan)
@@ -56,8 +59,8 @@ class PortPlanner {
           plan_(plan),
           workers_(workers_near(input.host, port.node, input.wishes.reserve_cores)) {}
 
-    // First how many queues, then where each belongs; `first` is the worker of the first one.
-    void place(size_t first);
+    // First how many queues, then where each belongs, beside those of other cards.
+    void place(Load& load);
     // The device's own, then interrupts, then masks: later ones depend on earlier ones.
     void plan_device();
     void plan_interrupts();
@@ -71,13 +74,17 @@ class PortPlanner {
 
   private:
     void count_queues();
+    [[nodiscard]] std::optional<unsigned> cpu_that_stays(unsigned queue) const;
+    QueuePlace next_place(unsigned queue, Load& load);
     void plan_channels();
     void plan_rings();
     void plan_coalescing();
     void plan_spread();
+    void plan_spread_of_new_channels();
+    [[nodiscard]] CpuSet steered_to(unsigned home, const CpuSet& busy) const;
     void plan_steering(const ReceiveQueue& queue, const CpuSet& busy);
     void plan_sending();
-    [[nodiscard]] unsigned cpu_of(unsigned queue) const;
+    [[nodiscard]] unsigned cpu_of(unsigned queue) const { return summary_.places[queue].cpu; }
     void change_part(DevicePart part, std::string before, std::string after, std::string value,
                      std::string why);
     void change_file(const std::string& path, const std::string& what, std::string before,
@@ -91,18 +98,18 @@ class PortPlanner {
     Plan& plan_;
     Workers workers_;
     PortPlan summary_;
-    size_t first_ = 0;
+    std::vector<Seat> seats_;  // by queue
     bool steers_ = false;
 };
 
 void PortPlanner::count_queues() {
     const DeviceFacts& device = port_.device;
     summary_.queues =
-        device.channels ? queues_of(*device.channels) : static_cast<unsigned>(port_.receive.size());
+        device.channels ? receiving(*device.channels) : static_cast<unsigned>(port_.receive.size());
     summary_.queues_wanted = summary_.queues;
     if (!device.channels || !device.most_channels)
         return;
-    const unsigned most = queues_of(*device.most_channels);
+    const unsigned most = receiving(*device.most_channels);
     summary_.most_queues = most;
     const unsigned usable = needs_half(device.driver) ? std::max(1U, most / 2) : most;
     if (usable == 0)
@@ -110,8 +117,27 @@ void PortPlanner::count_queues() {
     summary_.queues_wanted = std::min(usable, static_cast<unsigned>(workers_.cores));
 }
 
-void PortPlanner::place(size_t first) {
-    first_ = first;
+// Of an interrupt that the kernel manages.
+std::optional<unsigned> PortPlanner::cpu_that_stays(unsigned queue) const {
+    for (const QueueIrq& irq : port_.irqs)
+        if (irq.receives && irq.queue == queue && irq.managed && !irq.affinity.empty())
+            return *irq.affinity.begin();
+    return std::nullopt;
+}
+
+// The least busy CPU, of equals the best.
+QueuePlace PortPlanner::next_place(unsigned queue, Load& load) {
+    const auto best =
+        std::ranges::min_element(workers_.order, {}, [&](unsigned cpu) { return load[cpu]; });
+    const auto at = static_cast<size_t>(best - workers_.order.begin());
+    seats_.push_back(load[*best] != 0      ? Seat::shared
+                     : at < workers_.cores ? Seat::core
+                                           : Seat::second_thread);
+    load[*best]++;
+    return {.queue = queue, .cpu = *best, .has_interrupt = !port_.irqs.empty()};
+}
+
+void PortPlanner::place(Load& load) {
     summary_.name = port_.name;
     summary_.driver = port_.device.driver;
     summary_.node = port_.node;
@@ -124,22 +150,17 @@ void PortPlanner::place(size_t first) {
             input_.interface + ", apply, attach again.");
         summary_.queues_wanted = summary_.queues;
     }
+    for (unsigned queue = 0; queue < summary_.queues_wanted; ++queue)
+        if (const auto cpu = cpu_that_stays(queue))
+            load[*cpu]++;
     for (unsigned queue = 0; queue < summary_.queues_wanted; ++queue) {
-        const auto irq = std::ranges::find_if(
-            port_.irqs, [&](const QueueIrq& one) { return one.receives && one.queue == queue; });
-        const bool stays = irq != port_.irqs.end() && irq->managed && !irq->affinity.empty();
-        summary_.places.push_back(
-            {.queue = queue,
-             .cpu = stays ? *irq->affinity.begin()
-                          : workers_.order[(first_ + queue) % workers_.order.size()],
-             .has_interrupt = !port_.irqs.empty()});
+        if (const auto cpu = cpu_that_stays(queue)) {
+            seats_.push_back(Seat::core);
+            summary_.places.push_back({.queue = queue, .cpu = *cpu, .has_interrupt = true});
+        } else {
+            summary_.places.push_back(next_place(queue, load));
+        }
     }
-}
-
-unsigned PortPlanner::cpu_of(unsigned queue) const {
-    return queue < summary_.places.size()
-               ? summary_.places[queue].cpu
-               : workers_.order[(first_ + queue) % workers_.order.size()];
 }
 
 CpuSet PortPlanner::interrupted() const {
@@ -249,36 +270,39 @@ void PortPlanner::plan_coalescing() {
 
 void PortPlanner::plan_spread() {
     const auto& spread = port_.device.spread;
-    // A change of channels makes the driver spread evenly by itself.
-    if (spread.empty() || summary_.queues != summary_.queues_wanted || summary_.queues < 2)
+    if (spread.empty() || summary_.queues < 2 || is_even(spread, summary_.queues))
         return;
     std::vector<size_t> buckets(summary_.queues);
-    bool is_lost = false;  // to a queue that is not there
-    for (const uint32_t queue : spread) {
+    for (const uint32_t queue : spread)
         if (queue < buckets.size())
             buckets[queue]++;
-        else
-            is_lost = true;
-    }
     const auto [least, most] = std::ranges::minmax_element(buckets);
-    if (!is_lost && *most - *least <= 1)
-        return;
-    DeviceFacts even;
-    for (size_t bucket = 0; bucket < spread.size(); ++bucket)
-        even.spread.push_back(static_cast<uint32_t>(bucket % summary_.queues));
     const auto name = [&](auto at) { return std::to_string(at - buckets.begin()); };
     change_part(DevicePart::spread,
                 "queue " + name(least) + " has " + plural(*least, "bucket") + ", queue " +
                     name(most) + ' ' + std::to_string(*most),
-                "even", *part_text(even, DevicePart::spread),
+                "even", default_spread(summary_.queues),
                 "RSS gives every queue its part, so that none is full while others are idle.");
 }
 
+// Whether somebody set a table by hand does not show.
+void PortPlanner::plan_spread_of_new_channels() {
+    if (!port_.device.spread.empty())
+        change_part(DevicePart::spread, "over " + plural(summary_.queues, "queue"),
+                    "the driver's own", default_spread(summary_.queues_wanted),
+                    "A table that was set by hand holds up a change of channels, or stays as it is "
+                    "after it; the driver's own follows.");
+}
+
 void PortPlanner::plan_device() {
+    const bool changes_channels = summary_.queues != summary_.queues_wanted;
+    if (changes_channels)
+        plan_spread_of_new_channels();
     plan_channels();
     plan_rings();
     plan_coalescing();
-    plan_spread();
+    if (!changes_channels)
+        plan_spread();
     plan_.ports.push_back(summary_);
 }
 
@@ -294,15 +318,14 @@ void PortPlanner::plan_interrupts() {
         const unsigned cpu = cpu_of(irq.queue);
         if (irq.affinity == CpuSet{cpu})
             continue;
-        const size_t turn = first_ + irq.queue;
         std::string why = "Queue " + text_of(irq.queue);
-        if (turn < workers_.cores)
+        if (seats_[irq.queue] == Seat::core)
             why += " has a core" + near() + " to itself.";
-        else if (turn < workers_.order.size())
+        else if (seats_[irq.queue] == Seat::second_thread)
             why += " has the second thread of a core: there are more queues than cores.";
         else
             why += " shares a CPU: there are more queues than CPUs.";
-        plan_.changes.push_back({.setting = {SettingKind::irq, irq.name},
+        plan_.changes.push_back({.setting = irq_setting(port_.name, irq.name),
                                  .what = "IRQ " + text_of(irq.number) + " (" + irq.name + ')',
                                  .before = cpus_text(irq.affinity),
                                  .after = cpus_text({cpu}),
@@ -316,14 +339,26 @@ void PortPlanner::plan_interrupts() {
                               " itself and lets nobody move them; masks follow where they are.");
 }
 
-void PortPlanner::plan_steering(const ReceiveQueue& queue, const CpuSet& busy) {
-    CpuSet wanted;
-    if (summary_.queues_wanted < workers_.cores) {
-        wanted = CpuSet(workers_.order.begin(),
-                        workers_.order.begin() + static_cast<ptrdiff_t>(workers_.cores));
-        for (const unsigned cpu : busy)
-            wanted.erase(cpu);
+// Cores without interrupts in the memory domain of the CPU that steers.
+CpuSet PortPlanner::steered_to(unsigned home, const CpuSet& busy) const {
+    CpuSet cpus;
+    const Cpu* from = input_.host.find(home);
+    if (summary_.queues_wanted >= workers_.cores || from == nullptr)
+        return cpus;
+    for (size_t core = 0; core < workers_.cores; ++core) {
+        const Cpu* to = input_.host.find(workers_.order[core]);
+        if (to != nullptr && to->node == from->node && !busy.contains(to->number))
+            cpus.insert(to->number);
     }
+    return cpus;
+}
+
+void PortPlanner::plan_steering(const ReceiveQueue& queue, const CpuSet& busy) {
+    const CpuSet wanted = steered_to(cpu_of(queue.number), busy);
+    const std::string_view why_none =
+        summary_.queues_wanted >= workers_.cores
+            ? "There is a queue for each core: steering on would only add interrupts."
+            : "Every core of its node takes interrupts: steering on would only add more.";
     steers_ = steers_ || !wanted.empty();
     const std::string folder = queue_folder(port_.name, true, queue.number);
     const std::string name = port_.name + " rx-" + text_of(queue.number);
@@ -331,7 +366,7 @@ void PortPlanner::plan_steering(const ReceiveQueue& queue, const CpuSet& busy) {
         change_file(folder + "/rps_cpus", name + " RPS", cpus_text(queue.rps), cpus_text(wanted),
                     cpu_mask_text(wanted),
                     wanted.empty()
-                        ? "There is a queue for each core: steering on would only add interrupts."
+                        ? std::string(why_none)
                         : "Fewer queues than cores: these share the work on what XDP passes, and "
                           "leave CPUs with interrupts alone.");
     if (wanted.empty())
@@ -424,14 +459,39 @@ void add_circumstances(const PlanInput& input, Plan& plan) {
             "/proc/irq is read-only, as in a container: apply this on the host itself");
 }
 
+// Earlier ones keep their places whenever later ones are planned: otherwise each apply would move
+// the queues of the other.
+CpuSet taken_before(const Machine& machine, const JournalFolder& journals,
+                    const std::string& interface, const std::vector<std::string>& ports) {
+    const auto own = journals.read(interface);
+    const bool is_tuned = own && own->boot == machine.boot();
+    CpuSet taken;
+    for (const std::string& other : journals.interfaces()) {
+        const auto journal = journals.read(other);
+        if (other == interface || !journal || journal->boot != machine.boot() ||
+            (is_tuned && std::pair(journal->since_ms, other) > std::pair(own->since_ms, interface)))
+            continue;
+        for (const JournalEntry& entry : journal->entries) {
+            if (entry.setting.kind != SettingKind::irq || !entry.wanted)
+                continue;
+            // A slave may have been tuned by itself, before its bond.
+            const std::string port = port_and_irq(entry.setting).first;
+            if (auto cpus = parse_cpu_list(*entry.wanted);
+                cpus && std::ranges::find(ports, port) == ports.end())
+                taken.merge(*cpus);
+        }
+    }
+    return taken;
+}
+
 }  // namespace
 
 bool is_of_device(const Change& change) {
     return change.setting.kind == SettingKind::device_part;
 }
 
-Result<PlanInput> look_at(const Machine& machine, const std::string& interface,
-                          const TuneSettings& wishes) {
+Result<PlanInput> look_at(const Machine& machine, const JournalFolder& journals,
+                          const std::string& interface, const TuneSettings& wishes) {
     PlanInput input;
     input.interface = interface;
     input.wishes = wishes;
@@ -448,6 +508,7 @@ Result<PlanInput> look_at(const Machine& machine, const std::string& interface,
             return port.error();
         input.ports.push_back(*std::move(port));
     }
+    input.taken = taken_before(machine, journals, interface, *names);
     return input;
 }
 
@@ -456,13 +517,18 @@ Plan make_plan(const PlanInput& input) {
     plan.interface = input.interface;
     plan.profile = input.wishes.profile;
     std::vector<PortPlanner> planners;
-    CpuSet busy;
-    size_t first = 0;
+    CpuSet busy = input.taken;
+    Load load;
+    for (const unsigned cpu : input.taken)
+        load[cpu]++;
+    if (!input.taken.empty())
+        plan.notes.push_back(cpus_text(input.taken) +
+                             ": queues of cards that were tuned before are there, so these come "
+                             "last.");
     for (const Port& port : input.ports) {
         PortPlanner& planner = planners.emplace_back(input, port, plan);
-        planner.place(first);
-        // The slaves of a bond are busy at the same time: the next one begins where this one ends.
-        first += planner.summary().places.size();
+        planner.place(load);
+        // The slaves of a bond are busy at the same time.
         busy.merge(planner.interrupted());
     }
     if (input.ports.size() > 1 || input.ports.front().name != input.interface) {

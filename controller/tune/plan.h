@@ -7,6 +7,7 @@
 
 #include "policy/policy.h"
 #include "tune/host.h"
+#include "tune/journal.h"
 #include "tune/port.h"
 #include "tune/setting.h"
 
@@ -59,12 +60,14 @@ struct PlanInput {
     std::string interface;
     Host host;
     std::vector<Port> ports;
+    CpuSet taken;  // by the queues of cards that were tuned before this one
     TuneSettings wishes;
 };
 
-// Looks, and changes nothing. Errors as those of ports_below() and look_at_cpus().
-Result<PlanInput> look_at(const Machine& machine, const std::string& interface,
-                          const TuneSettings& wishes);
+// Looks, and changes nothing. Errors as those of ports_below() and look_at_cpus(); journals that
+// cannot be read take no CPUs.
+Result<PlanInput> look_at(const Machine& machine, const JournalFolder& journals,
+                          const std::string& interface, const TuneSettings& wishes);
 // On numbers alone.
 Plan make_plan(const PlanInput& input);
 

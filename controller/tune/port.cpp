@@ -1,19 +1,17 @@
 #include "tune/port.h"
 
 #include <algorithm>
-#include <charconv>
+#include <array>
 #include <string_view>
 
 #include "base/text.h"
+#include "tune/number.h"
 
 namespace sluice {
 
 namespace {
 
 constexpr const char* kInterfaces = "/sys/class/net/";
-// A bond of VLANs of bonds is deeper than anybody goes; loops do not exist, but trees are files.
-constexpr int kDeepestStack = 8;
-
 std::string lower_case(std::string text) {
     std::ranges::transform(text, text.begin(), [](unsigned char c) {
         return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : static_cast<char>(c);
@@ -23,13 +21,15 @@ std::string lower_case(std::string text) {
 
 // The last number before the '@' of "mlx5_comp3@pci:0000:3b:00.0", or of the whole.
 std::optional<unsigned> last_number(std::string_view name) {
-    name = name.substr(0, name.find('@'));
-    const size_t start = name.find_last_not_of("0123456789") + 1;
-    unsigned number = 0;
-    const auto [stop, failure] =
-        std::from_chars(name.data() + start, name.data() + name.size(), number);
-    return failure == std::errc{} && stop == name.data() + name.size() ? std::optional(number)
-                                                                       : std::nullopt;
+    return number_at_end(name.substr(0, name.find('@')));
+}
+
+// Link changes, errors, administration.
+bool is_of_no_queue(const std::string& lower) {
+    constexpr std::array<std::string_view, 7> kOthers = {"config", "async", "mgmnt", "mgmt",
+                                                         "misc",   "fdir",  "event"};
+    return std::ranges::any_of(
+        kOthers, [&](std::string_view other) { return lower.find(other) != std::string::npos; });
 }
 
 // What a driver's name of an interrupt says of its queue; nothing where it serves none.
@@ -38,10 +38,8 @@ std::optional<QueueIrq> read_name(const std::string& name) {
     const auto contains = [&](std::string_view part) {
         return lower.find(part) != std::string::npos;
     };
-    for (const std::string_view other :
-         {"config", "async", "mgmnt", "mgmt", "misc", "fdir", "event"})
-        if (contains(other))
-            return std::nullopt;
+    if (is_of_no_queue(lower))
+        return std::nullopt;
     const auto queue = last_number(lower);
     if (!queue)
         return std::nullopt;
@@ -73,26 +71,61 @@ void split_notification_blocks(std::vector<QueueIrq>& irqs) {
     }
 }
 
-Status read_irqs(const Machine& machine, Port& port) {
-    const auto own = irqs_of(machine, port.name);
-    for (const InterruptLine& line : interrupts(machine)) {
-        if (!own.contains(line.number))
-            continue;
-        auto irq = read_name(line.name);
-        if (!irq)
-            continue;
-        irq->number = line.number;
-        const std::string path = "/proc/irq/" + std::to_string(line.number) + "/smp_affinity_list";
-        const auto affinity = parse_cpu_list(machine.text(path).value_or(""));
-        if (!affinity)
-            return affinity.error().with_context(machine.path_of(path));
-        irq->affinity = *affinity;
-        irq->managed = machine.text("/sys/kernel/debug/irq/irqs/" + std::to_string(line.number))
-                           .value_or("")
-                           .find("IRQD_AFFINITY_MANAGED") != std::string::npos;
-        port.irqs.push_back(*std::move(irq));
+// Where names say nothing of directions, the card's interrupts are its queues', in their order;
+// none where there are more of them than queues.
+std::vector<QueueIrq> by_order(const std::vector<InterruptLine>& own, const Port& port) {
+    std::vector<QueueIrq> irqs;
+    for (const InterruptLine& line : own) {
+        const auto number = last_number(line.name);
+        const bool is_of_card = line.name == port.name && own.size() > 1;
+        if (number && !is_of_card && !is_of_no_queue(lower_case(line.name)))
+            irqs.push_back({.number = line.number,
+                            .name = line.name,
+                            .queue = *number,
+                            .receives = true,
+                            .sends = true,
+                            .affinity = {}});
     }
+    std::ranges::stable_sort(irqs, {}, &QueueIrq::queue);
+    for (size_t queue = 0; queue < irqs.size(); ++queue)
+        irqs[queue].queue = static_cast<unsigned>(queue);
+    return irqs.size() <= std::max(port.receive.size(), port.send.size()) ? irqs
+                                                                          : std::vector<QueueIrq>();
+}
+
+// Where it may arrive, and whether anybody may change that.
+Status read_affinity(const Machine& machine, QueueIrq& irq) {
+    const std::string number = std::to_string(irq.number);
+    irq.managed = machine.text("/sys/kernel/debug/irq/irqs/" + number)
+                      .value_or("")
+                      .find("IRQD_AFFINITY_MANAGED") != std::string::npos;
+    std::string path = "/proc/irq/" + number + "/smp_affinity_list";
+    // What the kernel chose of the CPUs that a managed one is given.
+    const std::string effective = "/proc/irq/" + number + "/effective_affinity_list";
+    if (irq.managed && !machine.text(effective).value_or("").empty())
+        path = effective;
+    auto affinity = parse_cpu_list(machine.text(path).value_or(""));
+    if (!affinity)
+        return affinity.error().with_context(machine.path_of(path));
+    irq.affinity = *std::move(affinity);
+    return {};
+}
+
+Status read_irqs(const Machine& machine, Port& port) {
+    const auto numbers = irqs_of(machine, port.name);
+    auto own = interrupts(machine);
+    std::erase_if(own, [&](const InterruptLine& line) { return !numbers.contains(line.number); });
+    for (const InterruptLine& line : own)
+        if (auto irq = read_name(line.name)) {
+            irq->number = line.number;
+            port.irqs.push_back(*std::move(irq));
+        }
     split_notification_blocks(port.irqs);
+    if (port.irqs.empty())
+        port.irqs = by_order(own, port);
+    for (QueueIrq& irq : port.irqs)
+        if (const Status read = read_affinity(machine, irq); !read)
+            return read;
     std::ranges::stable_sort(port.irqs, {}, &QueueIrq::queue);
     return {};
 }
@@ -115,7 +148,8 @@ Status read_queues(const Machine& machine, Port& port) {
                 return rps.error();
             port.receive.push_back(
                 {*number, *rps,
-                 last_number(machine.text(folder + "/rps_flow_cnt").value_or("0")).value_or(0)});
+                 whole_number<unsigned>(machine.text(folder + "/rps_flow_cnt").value_or("0"))
+                     .value_or(0)});
         } else {
             SendQueue queue{*number, std::nullopt};
             if (machine.text(folder + "/xps_cpus")) {
@@ -130,17 +164,20 @@ Status read_queues(const Machine& machine, Port& port) {
     return {};
 }
 
-void add_ports(const Machine& machine, const std::string& name, int depth,
+// `visited` against circles: the kernel makes none, but trees are files.
+void add_ports(const Machine& machine, const std::string& name, std::set<std::string>& visited,
                std::vector<std::string>& ports) {
     constexpr std::string_view kLower = "lower_";
+    if (!visited.insert(name).second)
+        return;
     bool is_stacked = false;
     for (const std::string& entry : machine.names_in(kInterfaces + name)) {
-        if (!entry.starts_with(kLower) || depth == kDeepestStack)
+        if (!entry.starts_with(kLower))
             continue;
         is_stacked = true;
-        add_ports(machine, entry.substr(kLower.size()), depth + 1, ports);
+        add_ports(machine, entry.substr(kLower.size()), visited, ports);
     }
-    if (!is_stacked && std::ranges::find(ports, name) == ports.end())
+    if (!is_stacked)
         ports.push_back(name);
 }
 
@@ -157,7 +194,7 @@ std::set<unsigned> irqs_of(const Machine& machine, const std::string& interface)
     // Those of a virtio device belong to the PCI device above it.
     for (const std::string& folder : {device + "/msi_irqs", device + "/../msi_irqs"}) {
         for (const std::string& number : machine.names_in(folder))
-            if (const auto irq = last_number(number))
+            if (const auto irq = whole_number<unsigned>(number))
                 numbers.insert(*irq);
         if (!numbers.empty())
             break;
@@ -180,7 +217,10 @@ Result<std::vector<std::string>> ports_below(const Machine& machine, const std::
                           std::move(hint));
     }
     std::vector<std::string> ports;
-    add_ports(machine, interface, 0, ports);
+    std::set<std::string> visited;
+    add_ports(machine, interface, visited, ports);
+    if (ports.empty())
+        return failed(interface + ": what is below it leads back to it, so there is no card");
     return ports;
 }
 
@@ -194,10 +234,10 @@ Result<Port> look_at_port(const Machine& machine, const std::string& name) {
     // -1 where the card is near no node in particular.
     if (const auto node = machine.text(kInterfaces + name + "/device/numa_node");
         node && !node->starts_with('-'))
-        port.node = last_number(*node);
-    if (const Status read = read_irqs(machine, port); !read)
-        return read.error();
+        port.node = whole_number<unsigned>(*node);
     if (const Status read = read_queues(machine, port); !read)
+        return read.error();
+    if (const Status read = read_irqs(machine, port); !read)
         return read.error();
     return port;
 }

@@ -18,7 +18,7 @@ struct QueueIrq {
     std::string name;  // as in /proc/interrupts
     unsigned queue = 0;
     bool receives = false, sends = false;
-    CpuSet affinity;       // where it may arrive
+    CpuSet affinity;       // where it may arrive; of a managed one where it does
     bool managed = false;  // by the kernel, which lets nobody move it
 };
 

@@ -27,6 +27,9 @@ bool is_same_set(Result<CpuSet> (*parse)(std::string_view), std::string_view wan
 // by itself, so they are not asked for there.
 bool is_part_of(DevicePart part, std::string_view wanted, std::string_view found) {
     DeviceFacts facts, more;
+    // How a driver arranges its own table is up to it.
+    if (const auto queues = default_queues(part, wanted))
+        return set_part(facts, part, found) && is_even(facts.spread, *queues);
     if (!set_part(facts, part, found) || !set_part(more, part, found) ||
         !set_part(more, part, wanted))
         return false;
@@ -62,6 +65,17 @@ Result<Setting> Setting::parse(std::string_view text) {
         if (blank != std::string_view::npos && text.substr(0, blank) == part_name(part))
             return Setting{SettingKind::device_part, std::string(text.substr(blank + 1)), part};
     return failed(in_quotes(text) + " is nothing that can be set");
+}
+
+Setting irq_setting(std::string_view port, std::string_view irq) {
+    return {SettingKind::irq, std::string(port) + ' ' + std::string(irq)};
+}
+
+std::pair<std::string, std::string> port_and_irq(const Setting& setting) {
+    const size_t blank = setting.name.find(' ');
+    if (blank == std::string::npos)
+        return {{}, setting.name};
+    return {setting.name.substr(0, blank), setting.name.substr(blank + 1)};
 }
 
 bool is_same_value(const Setting& setting, std::string_view wanted, std::string_view found) {

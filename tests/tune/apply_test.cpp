@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <thread>
 
 #include "base/file.h"
 #include "machines.h"
@@ -18,6 +19,8 @@ namespace sluice {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::Contains;
+using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
@@ -67,23 +70,23 @@ class Bench {
 };
 
 // Dies at the change of this number, with the file already emptied: the worst moment.
-[[noreturn]] void apply_and_die(const Bench& bench, size_t at) {
+[[noreturn]] void apply_and_die(const Bench& bench, size_t at, const TuneSettings& wishes) {
     const Machine machine = bench.machine();
     size_t number = 0;
-    (void)bench.apply({.before_change = [&](const Change& change) {
-        if (number++ != at)
-            return;
-        if (change.setting.kind == SettingKind::file)
-            fs::resize_file(machine.path_of(change.setting.name), 0);
-        (void)::kill(::getpid(), SIGKILL);
-    }});
+    (void)bench.apply({.wishes = wishes, .before_change = [&](const Change& change) {
+                           if (number++ != at)
+                               return;
+                           if (change.setting.kind == SettingKind::file)
+                               fs::resize_file(machine.path_of(change.setting.name), 0);
+                           (void)::kill(::getpid(), SIGKILL);
+                       }});
     ::_exit(0);
 }
 
-bool dies(const Bench& bench, size_t at) {
+bool dies(const Bench& bench, size_t at, const TuneSettings& wishes = {}) {
     const pid_t child = ::fork();
     if (child == 0)
-        apply_and_die(bench, at);
+        apply_and_die(bench, at, wishes);
     int status = 0;
     EXPECT_EQ(::waitpid(child, &status, 0), child);
     return WIFSIGNALED(status);
@@ -187,7 +190,8 @@ TEST(Confirm, ComesTooLateAndAllIsUndone) {
     EXPECT_FALSE(bench.is_as_before());
     ASSERT_TRUE(undo_in_time(bench.machine(), bench.journals(), "eth0"));
     EXPECT_TRUE(bench.is_as_before());
-    EXPECT_EQ(confirm_tuning(bench.journals(), "eth0").error().code, ErrorCode::not_found);
+    EXPECT_EQ(confirm_tuning(bench.machine(), bench.journals(), "eth0").error().code,
+              ErrorCode::not_found);
 }
 
 TEST(Confirm, KeepsIt) {
@@ -195,17 +199,205 @@ TEST(Confirm, KeepsIt) {
     ASSERT_TRUE(bench.apply({.confirm = std::chrono::seconds(60)}));
     // Nothing else may be built on it meanwhile.
     EXPECT_FALSE(bench.apply({.wishes = {.reserve_cores = 1}}));
-    ASSERT_TRUE(confirm_tuning(bench.journals(), "eth0"));
+    ASSERT_TRUE(confirm_tuning(bench.machine(), bench.journals(), "eth0"));
     ASSERT_TRUE(undo_in_time(bench.machine(), bench.journals(), "eth0"));
     EXPECT_FALSE(bench.is_as_before());
     ASSERT_TRUE(bench.revert());
     EXPECT_TRUE(bench.is_as_before());
 }
 
+// Another plan than the first one's.
+const TuneSettings kSecond = {.profile = TuneProfile::flood, .reserve_cores = 1};
+
+TEST_P(EveryMachine, IsAsTheFirstApplyLeftItOnceASecondOneIsUndone) {
+    const Bench bench(GetParam());
+    ASSERT_TRUE(bench.apply());
+    const auto first = bench.content();
+    const auto second = bench.apply({.wishes = kSecond, .confirm = std::chrono::milliseconds(1)});
+    ASSERT_TRUE(second) << second.error().message;
+    if (second->done.empty())
+        return;
+    EXPECT_NE(bench.content(), first);
+    ASSERT_TRUE(undo_in_time(bench.machine(), bench.journals(), bench.interface()));
+    EXPECT_EQ(bench.content(), first);
+    EXPECT_THAT(drifted(bench.machine(), bench.journals(), bench.interface()).value(), IsEmpty());
+    ASSERT_TRUE(bench.revert());
+    EXPECT_TRUE(bench.is_as_before());
+}
+
+TEST_P(EveryMachine, LosesNotTheFirstApplyWhereASecondOneDies) {
+    const Bench bench(GetParam());
+    ASSERT_TRUE(bench.apply());
+    const auto first = bench.content();
+    if (!dies(bench, 1, kSecond))
+        return;
+    // The same plan as the first one: nothing is left to do once the second is undone.
+    const auto third = bench.apply();
+    ASSERT_TRUE(third) << third.error().message;
+    EXPECT_TRUE(third->was_cut_off);
+    EXPECT_THAT(third->done, IsEmpty());
+    EXPECT_EQ(bench.content(), first);
+    ASSERT_TRUE(bench.revert());
+    EXPECT_TRUE(bench.is_as_before());
+}
+
+TEST(Confirm, OfASecondApplyKeepsIt) {
+    const Bench bench("ixgbe-smt");
+    ASSERT_TRUE(bench.apply());
+    ASSERT_TRUE(bench.apply({.wishes = kSecond, .confirm = std::chrono::seconds(60)}));
+    const auto second = bench.content();
+    ASSERT_TRUE(confirm_tuning(bench.machine(), bench.journals(), "eth0"));
+    EXPECT_FALSE(bench.journals().read("eth0")->is_second);
+    EXPECT_EQ(bench.content(), second);
+    ASSERT_TRUE(bench.revert());
+    EXPECT_TRUE(bench.is_as_before());
+}
+
+TEST(Confirm, IsNotForAChangeOfAnEarlierBoot) {
+    const Bench bench("virtio-one-queue");
+    ASSERT_TRUE(bench.apply({.confirm = std::chrono::seconds(60)}));
+    auto journal = bench.journals().read("eth0").value();
+    journal.boot = "an earlier one";
+    ASSERT_TRUE(bench.journals().write(journal));
+    EXPECT_EQ(confirm_tuning(bench.machine(), bench.journals(), "eth0").error().code,
+              ErrorCode::not_found);
+}
+
+TEST(Confirm, IsNotAskedForWhereNobodyWouldUndo) {
+    const Bench bench("virtio-one-queue");
+    const auto report = bench.apply({.confirm = std::chrono::seconds(60),
+                                     .before_first = [] { return Status(failed("no process")); }});
+    ASSERT_FALSE(report);
+    EXPECT_EQ(report.error().message, "no process");
+    EXPECT_TRUE(bench.is_as_before());
+    EXPECT_THAT(bench.journals().interfaces(), IsEmpty());
+}
+
+TEST(Undo, WaitsForWhoeverTunesHoweverLongThatTakes) {
+    const Bench bench("virtio-one-queue");
+    ASSERT_TRUE(bench.apply({.confirm = std::chrono::milliseconds(1)}));
+    auto lock = bench.journals().lock({});
+    ASSERT_TRUE(lock);
+    std::jthread undo(
+        [&] { EXPECT_TRUE(undo_in_time(bench.machine(), bench.journals(), "eth0")); });
+    // Longer than any other wait for the lock.
+    std::this_thread::sleep_for(std::chrono::milliseconds(5'500));
+    EXPECT_FALSE(bench.is_as_before());
+    lock->reset();
+    undo.join();
+    EXPECT_TRUE(bench.is_as_before());
+}
+
+// With a program attached to it since.
+void attach_native(const Bench& bench, bool attached = true) {
+    const std::string path = bench.root() + "/ethtool/" + bench.interface();
+    std::string text = read_file(path).value();
+    const std::string from = attached ? "xdp = none" : "xdp = native";
+    text.replace(text.find(from), from.size(), attached ? "xdp = native" : "xdp = none");
+    std::ofstream(path) << text;
+}
+
+TEST(Revert, ChangesNothingWhereXdpHoldsTheNumberOfQueues) {
+    const Bench bench("ixgbe-smt");
+    ASSERT_TRUE(bench.apply());
+    attach_native(bench);
+    const auto tuned = bench.content();
+    const auto refused = bench.revert();
+    ASSERT_FALSE(refused);
+    EXPECT_THAT(refused.error().hint, HasSubstr("sluicectl detach eth0"));
+    EXPECT_EQ(bench.content(), tuned);
+    EXPECT_THAT(drifted(bench.machine(), bench.journals(), "eth0").value(), IsEmpty());
+    attach_native(bench, false);
+    ASSERT_TRUE(bench.revert());
+    EXPECT_TRUE(bench.is_as_before());
+}
+
+TEST(Undo, IsListedWhereXdpHoldsTheNumberOfQueues) {
+    const Bench bench("ixgbe-smt");
+    ASSERT_TRUE(bench.apply({.confirm = std::chrono::milliseconds(1)}));
+    attach_native(bench);
+    const auto tuned = bench.content();
+    const Status undone = undo_if_overdue(bench.machine(), bench.journals(), "eth0", {});
+    ASSERT_FALSE(undone);
+    EXPECT_TRUE(undone.error().busy) << "another try may do";
+    EXPECT_EQ(bench.content(), tuned);
+    const auto drifts = drifted(bench.machine(), bench.journals(), "eth0");
+    ASSERT_FALSE(drifts);
+    EXPECT_THAT(drifts.error().message, HasSubstr("not confirmed in time"));
+    EXPECT_THAT(drifts.error().hint, HasSubstr("sluicectl detach eth0"));
+    attach_native(bench, false);
+    ASSERT_TRUE(undo_if_overdue(bench.machine(), bench.journals(), "eth0", {}));
+    EXPECT_TRUE(bench.is_as_before());
+}
+
+TEST(Revert, MakesWayForFewerQueuesBelowATableThatWasSetByHand) {
+    const Bench bench("table-set-by-hand");
+    const Machine machine = bench.machine();
+    const Setting spread{SettingKind::device_part, "eth0", DevicePart::spread};
+    const Setting channels{SettingKind::device_part, "eth0", DevicePart::channels};
+    ASSERT_TRUE(machine.set(spread, "default 2"));
+    ASSERT_TRUE(machine.set(channels, "combined 2"));
+    const auto before = bench.content();
+    ASSERT_TRUE(bench.apply());
+    ASSERT_EQ(machine.get(channels).value(), "rx 0 tx 0 combined 4");
+    ASSERT_TRUE(machine.set(spread, "3 3 3 3 3 3 3 3 3 3 3 3 3 3 3 3"));
+    const auto reverted = bench.revert();
+    ASSERT_TRUE(reverted) << reverted.error().message;
+    EXPECT_EQ(bench.content(), before);
+}
+
+TEST(Drift, IsNotMendedWhileSomebodyTunes) {
+    const Bench bench("irqbalance-runs");
+    ASSERT_TRUE(bench.apply());
+    const Setting moved = irq_setting("eth0", "eth0-TxRx-2");
+    ASSERT_TRUE(bench.machine().set(moved, "0-3\n"));
+    const auto lock = bench.journals().lock({});
+    ASSERT_TRUE(lock);
+    const auto mended = set_again(bench.machine(), bench.journals(), "eth0");
+    ASSERT_FALSE(mended);
+    EXPECT_TRUE(mended.error().busy);
+    EXPECT_EQ(bench.machine().get(moved).value(), "0-3\n");
+}
+
+TEST(Drift, IsNotMendedOnceItWasReverted) {
+    const Bench bench("irqbalance-runs");
+    ASSERT_TRUE(bench.apply());
+    ASSERT_TRUE(bench.revert());
+    EXPECT_EQ(set_again(bench.machine(), bench.journals(), "eth0").error().code,
+              ErrorCode::not_found);
+    EXPECT_TRUE(bench.is_as_before());
+}
+
+TEST(Drift, ThatIsRefusedCountsAsSuch) {
+    const Bench bench("irqbalance-runs");
+    ASSERT_TRUE(bench.apply());
+    ASSERT_TRUE(bench.machine().set(irq_setting("eth0", "eth0-TxRx-2"), "0-3\n"));
+    // A queue that somebody took away.
+    fs::remove(bench.machine().path_of("/sys/class/net/eth0/queues/tx-1/xps_cpus"));
+    const auto mended = set_again(bench.machine(), bench.journals(), "eth0");
+    ASSERT_TRUE(mended);
+    EXPECT_EQ(mended->set, 1U);
+    EXPECT_THAT(mended->refused, SizeIs(1));
+}
+
+TEST(Interrupts, AreThoseOfTheirCardWhereTwoHaveOneName) {
+    const TempFolder folder;
+    build_machine("bond-of-two", folder.path());
+    std::string lines = read_file(folder.path() + "/proc/interrupts").value();
+    for (size_t at = lines.find("eth0-TxRx"); at != std::string::npos;
+         at = lines.find("eth0-TxRx", at))
+        lines.replace(at, 4, "eth1");
+    folder.write("proc/interrupts", lines);
+    const Machine machine = Machine::captured(folder.path()).value();
+    ASSERT_TRUE(machine.set(irq_setting("eth1", "eth1-TxRx-2"), "9"));
+    EXPECT_EQ(machine.text("/proc/irq/52/smp_affinity_list"), "9");
+    EXPECT_EQ(machine.text("/proc/irq/42/smp_affinity_list"), "0-15");
+}
+
 TEST(Drift, IsFoundAndMended) {
     const Bench bench("irqbalance-runs");
     ASSERT_TRUE(bench.apply());
-    const Setting moved{SettingKind::irq, "eth0-TxRx-2"};
+    const Setting moved = irq_setting("eth0", "eth0-TxRx-2");
     const Setting masked{SettingKind::file, "/sys/class/net/eth0/queues/tx-1/xps_cpus"};
     ASSERT_TRUE(bench.machine().set(moved, "0-3\n"));
     ASSERT_TRUE(bench.machine().set(masked, "f\n"));
@@ -215,7 +407,10 @@ TEST(Drift, IsFoundAndMended) {
     EXPECT_EQ((*drifts)[0].setting, moved);
     EXPECT_EQ((*drifts)[0].wanted, "2");
     EXPECT_EQ((*drifts)[1].setting, masked);
-    ASSERT_TRUE(set_again(bench.machine(), *drifts));
+    const auto mended = set_again(bench.machine(), bench.journals(), "eth0");
+    ASSERT_TRUE(mended) << mended.error().message;
+    EXPECT_EQ(mended->set, 2U);
+    EXPECT_THAT(mended->refused, IsEmpty());
     EXPECT_THAT(drifted(bench.machine(), bench.journals(), "eth0").value(), IsEmpty());
 }
 
@@ -238,10 +433,26 @@ TEST(Revert, LeavesAMachineAloneThatWasStartedAnew) {
     std::ofstream(machine.path_of(boot)) << "second\n";
     const auto tuned = bench.content();
     EXPECT_FALSE(drifted(machine, bench.journals(), "eth0"));
+    EXPECT_FALSE(set_again(machine, bench.journals(), "eth0"));
     const auto reverted = bench.revert();
     ASSERT_TRUE(reverted);
     EXPECT_TRUE(reverted->was_rebooted);
     EXPECT_EQ(bench.content(), tuned);
+}
+
+TEST(Apply, SaysThatABootHasUndoneTheOneBefore) {
+    const Bench bench("ixgbe-smt");
+    ASSERT_TRUE(bench.apply());
+    auto journal = bench.journals().read("eth0").value();
+    journal.boot = "an earlier one";
+    ASSERT_TRUE(bench.journals().write(journal));
+    const auto tuned = bench.content();
+    const auto report = bench.apply();
+    ASSERT_TRUE(report);
+    EXPECT_THAT(report->notes, Contains(HasSubstr("started anew")));
+    EXPECT_EQ(bench.content(), tuned);
+    // Of what was found as it should be there is nothing to remember.
+    EXPECT_THAT(bench.journals().interfaces(), IsEmpty());
 }
 
 TEST(Journal, IsReadBackToTheByte) {
@@ -249,8 +460,12 @@ TEST(Journal, IsReadBackToTheByte) {
     const JournalFolder journals(folder.path());
     Journal journal{.interface = "eth0", .boot = "b", .entries = {}, .is_done = true};
     journal.deadline_ms = 12'345;
-    journal.entries.push_back({{SettingKind::file, "/sys/a b"}, "x\\n\n\n", "1"});
-    journal.entries.push_back({{SettingKind::irq, "eth0-TxRx-0"}, "", std::nullopt});
+    journal.since_ms = 77;
+    journal.is_second = true;
+    journal.entries.push_back(
+        {{SettingKind::file, "/sys/a b"}, "x\\n\n\n", "1", JournalEntry::Kept{"7\n", "8"}});
+    journal.entries.push_back(
+        {irq_setting("eth0", "eth0-TxRx-0"), "", std::nullopt, JournalEntry::Kept{"5"}});
     journal.entries.push_back(
         {{SettingKind::device_part, "eth0", DevicePart::spread}, "0 1", "1 0"});
     ASSERT_TRUE(journals.write(journal));
@@ -264,7 +479,14 @@ TEST(Journal, IsReadBackToTheByte) {
         EXPECT_EQ(read->entries[i].setting, journal.entries[i].setting);
         EXPECT_EQ(read->entries[i].before, journal.entries[i].before);
         EXPECT_EQ(read->entries[i].wanted, journal.entries[i].wanted);
+        ASSERT_EQ(read->entries[i].kept.has_value(), journal.entries[i].kept.has_value());
     }
+    EXPECT_EQ(read->since_ms, 77U);
+    EXPECT_TRUE(read->is_second);
+    EXPECT_EQ(read->entries[0].kept->value, "7\n");
+    EXPECT_EQ(read->entries[0].kept->wanted, "8");
+    EXPECT_EQ(read->entries[1].kept->value, "5");
+    EXPECT_FALSE(read->entries[1].kept->wanted);
     EXPECT_THAT(journals.interfaces(), testing::ElementsAre("eth0"));
 }
 

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "machines.h"
 #include "temp_folder.h"
+#include "tree.h"
 #include "tune/plan.h"
 
 namespace sluice {
@@ -25,7 +26,7 @@ std::string all_text(const std::string& folder) {
 }
 
 std::vector<std::string> planned(const Machine& machine, const std::string& interface) {
-    const auto input = look_at(machine, interface, {});
+    const auto input = look_at(machine, JournalFolder("/nowhere"), interface, {});
     EXPECT_TRUE(input) << input.error().message;
     const Plan plan = make_plan(*input);
     std::vector<std::string> lines = plan.notes;
@@ -74,9 +75,31 @@ TEST(Capture, OfThisMachineCanBeReadAndHasNoneOfItsAddresses) {
         if (address && !address->empty() && !address->starts_with("00:00:00")) {
             EXPECT_EQ(text.find(*address), std::string::npos) << name;
         }
-        const auto input = look_at(Machine::captured(copy).value(), name, {});
+        const auto input =
+            look_at(Machine::captured(copy).value(), JournalFolder("/nowhere"), name, {});
         EXPECT_TRUE(input) << input.error().message;
     }
+}
+
+TEST(Capture, HidesTheAddressInANameAndIsPlannedAllTheSame) {
+    const TempFolder folder;
+    const std::string name = "enx02005e005301";
+    {
+        Tree tree(folder.path() + "/machine");
+        tree.cpus("0-1", "0-1");
+        DeviceFacts facts;
+        facts.driver = "r8152";
+        tree.card(name, -1, facts, {.receive = 2, .send = 2});
+        for (unsigned queue = 0; queue < 2; ++queue)
+            tree.irq(name, 30 + queue, name + "-TxRx-" + std::to_string(queue), "0-1");
+        tree.lower(name + ".5", name);
+    }
+    const std::string copy = folder.path() + "/copy";
+    ASSERT_TRUE(capture(Machine::captured(folder.path() + "/machine").value(), copy));
+    EXPECT_EQ(all_text(copy).find("02005e005301"), std::string::npos);
+    const Machine captured = Machine::captured(copy).value();
+    EXPECT_EQ(ports_below(captured, "enxmac1.5").value(), std::vector<std::string>{"enxmac1"});
+    EXPECT_EQ(look_at_port(captured, "enxmac1").value().irqs.size(), 2U);
 }
 
 TEST(Capture, OverwritesNothing) {

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "machines.h"
 #include "temp_folder.h"
+#include "tune/apply.h"
 
 namespace sluice {
 namespace {
@@ -40,6 +41,25 @@ TEST(IrqbalancePolicy, BansTheInterruptsOfItsCardsAndNoOthers) {
     EXPECT_EQ(asked(both, net, 51), "ban=true\n");
 }
 
+TEST(IrqbalancePolicy, TakesNamesAsTheyAre) {
+    const TempFolder folder;
+    const std::string name = "it's;$(id)";
+    folder.write("net/" + name + "/device/msi_irqs/25", "msix\n");
+    const std::string script = folder.write("policy", irqbalance_policy({name}));
+    EXPECT_EQ(asked(script, folder.path() + "/net", 25), "ban=true\n");
+    EXPECT_EQ(asked(script, folder.path() + "/net", 26), "");
+}
+
+TEST(IrqbalancePolicy, IsForAllCardsThatAreTuned) {
+    const TempFolder folder;
+    build_machine("bond-of-two", folder.path() + "/machine");
+    const Machine machine = Machine::captured(folder.path() + "/machine").value();
+    const JournalFolder journals(folder.path() + "/state");
+    ASSERT_TRUE(apply_tuning(machine, journals, "eth1", {}));
+    EXPECT_EQ(ports_to_leave_alone(machine, journals, {"eth0"}),
+              (std::vector<std::string>{"eth0", "eth1"}));
+}
+
 TEST(IrqbalancePolicy, FindsThoseOfAVirtioDeviceAboveIt) {
     const TempFolder folder;
     folder.write("pci/msi_irqs/25", "msix\n");
@@ -54,11 +74,16 @@ TEST(IrqbalancePolicy, FindsThoseOfAVirtioDeviceAboveIt) {
 
 TEST(IrqbalanceFiles, LieBesideTheJournalsAndNameEachOther) {
     const TempFolder folder;
-    const auto files = write_irqbalance_files(JournalFolder(folder.path()), {"eth0"});
+    const auto files =
+        write_irqbalance_files(JournalFolder(folder.path()), {"eth0"}, "/var/lib/sluice/tune");
     ASSERT_TRUE(files) << files.error().message;
     EXPECT_EQ(read_file(files->policy).value(), irqbalance_policy({"eth0"}));
     const std::string drop_in = read_file(files->drop_in).value();
     EXPECT_NE(drop_in.find("--policyscript=/etc/sluice/irqbalance-policy"), std::string::npos);
+    // Where the machine has it, which may be another one than this.
+    EXPECT_EQ(files->commands.front(),
+              "install -D -m 755 /var/lib/sluice/tune/irqbalance-policy "
+              "/etc/sluice/irqbalance-policy");
     // An ExecStart of its own replaces the unit's only after an empty one.
     EXPECT_NE(drop_in.find("ExecStart=\nExecStart=/usr/sbin/irqbalance"), std::string::npos);
 }

@@ -95,6 +95,107 @@ TEST(Ports, AreThoseBelowWithTheNamesThatExistAsTheHint) {
         EXPECT_FALSE(ports_below(machine, name)) << name;
 }
 
+TEST(Ports, AreNotLookedForInACircle) {
+    const TempFolder folder;
+    {
+        Tree tree(folder.path());
+        tree.cpus("0", "0");
+        for (const char* upper : {"bond0", "bond1", "bond2"})
+            for (const char* lower : {"bond0", "bond1", "bond2"})
+                tree.lower(upper, lower);
+    }
+    const auto ports = ports_below(Machine::captured(folder.path()).value(), "bond0");
+    ASSERT_FALSE(ports);
+    EXPECT_THAT(ports.error().message, HasSubstr("leads back to it"));
+}
+
+TEST(Port, TakesItsInterruptsInOrderWhereNamesSayNothing) {
+    const TempFolder folder;
+    {
+        Tree tree(folder.path());
+        tree.cpus("0-3", "0-3");
+        tree.card("eth0", 0, {}, {.receive = 2, .send = 2});
+        tree.irq("eth0", 20, "eth0", "0-3");  // link changes
+        tree.irq("eth0", 21, "eth0-11", "0-3");
+        tree.irq("eth0", 22, "eth0-10", "0-3");
+        tree.irq("", 23, "eth0-12", "0-3");  // of something else
+        tree.card("eth1", 0, {}, {});
+        tree.irq("eth1", 30, "eth1", "0-3");
+    }
+    const Machine machine = Machine::captured(folder.path()).value();
+    const auto port = look_at_port(machine, "eth0");
+    ASSERT_TRUE(port) << port.error().message;
+    ASSERT_EQ(port->irqs.size(), 2U);
+    EXPECT_EQ(port->irqs[0].number, 22U);
+    EXPECT_EQ(port->irqs[0].queue, 0U);
+    EXPECT_EQ(port->irqs[1].number, 21U);
+    EXPECT_TRUE(port->irqs[1].receives && port->irqs[1].sends);
+    EXPECT_EQ(look_at_port(machine, "eth1")->irqs.size(), 1U);
+}
+
+TEST(Port, HasManagedInterruptsWhereTheyArrive) {
+    const TempFolder folder;
+    {
+        Tree tree(folder.path());
+        tree.cpus("0-3", "0-3");
+        tree.card("eth0", 0, {}, {.receive = 2, .send = 2});
+        tree.irq("eth0", 20, "eth0-TxRx-0", "0-1", true);
+        tree.irq("eth0", 21, "eth0-TxRx-1", "0-3");
+        tree.write("/proc/irq/20/effective_affinity_list", "1\n");
+        tree.write("/proc/irq/21/effective_affinity_list", "1\n");
+    }
+    const auto port = look_at_port(Machine::captured(folder.path()).value(), "eth0");
+    ASSERT_TRUE(port) << port.error().message;
+    EXPECT_EQ(port->irqs[0].affinity, CpuSet{1});
+    EXPECT_EQ(port->irqs[1].affinity, (CpuSet{0, 1, 2, 3}));
+}
+
+TEST(Host, KeepsWhatIsIsolatedOrWithoutATickFree) {
+    const TempFolder folder;
+    {
+        const Tree tree(folder.path());
+        tree.cpus("0-3", "0-3", "1");
+    }
+    const auto free = [&](const char* nohz_full) {
+        folder.write("sys/devices/system/cpu/nohz_full", nohz_full);
+        const auto host = look_at_cpus(Machine::captured(folder.path()).value());
+        EXPECT_TRUE(host) << nohz_full;
+        CpuSet cpus;
+        for (const Cpu& cpu : host->cpus)
+            if (cpu.isolated)
+                cpus.insert(cpu.number);
+        return cpus;
+    };
+    EXPECT_EQ(free("2-3\n"), (CpuSet{1, 2, 3}));
+    EXPECT_EQ(free("  (null)\n"), CpuSet{1});
+    EXPECT_EQ(free("\n"), CpuSet{1});
+}
+
+TEST(Spread, OfTheDriverIsEvenOverItsQueues) {
+    const Setting spread{SettingKind::device_part, "eth0", DevicePart::spread};
+    EXPECT_TRUE(is_same_value(spread, "default 2", "0 1 0 1"));
+    EXPECT_TRUE(is_same_value(spread, "default 2", "1 0 0 1"));
+    EXPECT_FALSE(is_same_value(spread, "default 4", "0 1 0 1"));
+    EXPECT_FALSE(is_same_value(spread, "default 2", "0 1 2 3"));
+    EXPECT_FALSE(default_queues(DevicePart::spread, "default 0"));
+    EXPECT_FALSE(default_queues(DevicePart::rings, "default 2"));
+}
+
+TEST(FileEthtool, LetsNoChannelsGoThatATableOfSomebodyPointsAt) {
+    const TempFolder folder;
+    const auto ethtool = file_ethtool(folder.path());
+    DeviceFacts facts;
+    facts.channels = {0, 0, 4};
+    facts.spread = {0, 1, 2, 3, 0, 1, 2, 3};
+    folder.write("eth0", ethtool_file_text(facts));
+    ASSERT_TRUE(ethtool->set("eth0", DevicePart::channels, "combined 2"));
+    EXPECT_EQ(ethtool->read("eth0")->spread, (std::vector<uint32_t>{0, 1, 0, 1, 0, 1, 0, 1}));
+    ASSERT_TRUE(ethtool->set("eth0", DevicePart::spread, "1 1 1 1 1 1 1 1"));
+    EXPECT_FALSE(ethtool->set("eth0", DevicePart::channels, "combined 1"));
+    ASSERT_TRUE(ethtool->set("eth0", DevicePart::spread, "default 1"));
+    EXPECT_TRUE(ethtool->set("eth0", DevicePart::channels, "combined 1"));
+}
+
 TEST(Port, KnowsWhichInterruptsServeQueues) {
     const TempFolder folder;
     {
@@ -142,6 +243,7 @@ TEST(DeviceFacts, AreReadBackFromTheirFile) {
     facts.coalescing = {true, 11};
     facts.spread = {0, 2, 1};
     facts.features = {{"rx-lro", true}, {"rx-gro-hw", false}};
+    facts.tcp_by_port = true;
     facts.udp_by_port = false;
     facts.xdp = XdpUse::generic;
     folder.write("eth0", ethtool_file_text(facts));

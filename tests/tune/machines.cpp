@@ -204,6 +204,54 @@ void uneven_spread(Tree& tree) {
         tree.irq("eth0", 90 + queue, "eth0-TxRx-" + text_of(queue), text_of(queue));
 }
 
+// Six queues, of which somebody chose two.
+void table_set_by_hand(Tree& tree) {
+    plain_cpus(tree, "0-3");
+    DeviceFacts facts = device("ice", 6, 8);
+    for (unsigned bucket = 0; bucket < 16; ++bucket)
+        facts.spread.push_back(bucket % 2 == 0 ? 0 : 5);
+    tree.card("eth0", 0, facts, {.receive = 6, .send = 6});
+    for (unsigned queue = 0; queue < 6; ++queue)
+        tree.irq("eth0", 90 + queue, "ice-eth0-TxRx-" + text_of(queue), "0-3");
+}
+
+// Two nodes of four cores with two threads each: 0-3 and 8-11 on node 0, 4-7 and 12-15 on node 1.
+void two_nodes_with_threads(Tree& tree) {
+    tree.cpus("0-15", "0-15");
+    tree.node(0, "0-3,8-11");
+    tree.node(1, "4-7,12-15");
+    tree.cache("0-3,8-11");
+    tree.cache("4-7,12-15");
+    for (unsigned core = 0; core < 8; ++core)
+        tree.core(text_of(core) + ',' + text_of(core + 8));
+}
+
+void bond_over_two_nodes(Tree& tree) {
+    two_nodes_with_threads(tree);
+    const DeviceFacts facts = device("ixgbe", 4, 4);
+    for (unsigned card = 0; card < 2; ++card) {
+        const std::string name = "eth" + text_of(card);
+        tree.card(name, static_cast<int>(card), facts, {.receive = 4, .send = 4});
+        for (unsigned queue = 0; queue < 4; ++queue)
+            tree.irq(name, 40 + 10 * card + queue, name + "-TxRx-" + text_of(queue), "0-15");
+        tree.lower("bond0", name);
+    }
+}
+
+void without_a_node(Tree& tree) {
+    two_nodes_with_threads(tree);
+    tree.card("eth0", -1, device("virtio_net", 2, 2), {.receive = 2, .send = 2});
+    virtio_irqs(tree, "eth0", 2, "0-15");
+}
+
+void nohz_full(Tree& tree) {
+    plain_cpus(tree, "0-3");
+    tree.write("/sys/devices/system/cpu/nohz_full", "2-3\n");
+    tree.card("eth0", 0, device("igb", 4, 4), {.receive = 4, .send = 4});
+    for (unsigned queue = 0; queue < 4; ++queue)
+        tree.irq("eth0", 80 + queue, "eth0-TxRx-" + text_of(queue), "0-3");
+}
+
 void vlan(Tree& tree) {
     ixgbe_cores(tree);
     DeviceFacts facts = device("ixgbe", 8, 63);
@@ -233,6 +281,10 @@ const std::vector<TestMachine>& test_machines() {
         {"veth", "edge0", "", veth},
         {"xdp-attached", "eth0", "", xdp_attached},
         {"uneven-spread", "eth0", "--profile flood", uneven_spread},
+        {"bond-over-two-nodes", "bond0", "", bond_over_two_nodes},
+        {"without-a-node", "eth0", "", without_a_node},
+        {"nohz-full", "eth0", "", nohz_full},
+        {"table-set-by-hand", "eth0", "", table_set_by_hand},
         {"vlan", "eth0.5", "--profile latency --reserve-cores 2", vlan},
     };
     return machines;

@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "machines.h"
 #include "temp_folder.h"
+#include "tune/apply.h"
 
 namespace sluice {
 namespace {
@@ -67,8 +68,9 @@ Golden golden_of(const std::string& file) {
 Plan plan_of(const TestMachine& known) {
     const TempFolder folder;
     build_machine(known.name, folder.path());
-    const auto input = look_at(Machine::captured(folder.path()).value(), known.interface,
-                               wishes_of(known.options));
+    const auto input =
+        look_at(Machine::captured(folder.path()).value(), JournalFolder(folder.path() + "/state"),
+                known.interface, wishes_of(known.options));
     EXPECT_TRUE(input) << input.error().message;
     return make_plan(*input);
 }
@@ -85,6 +87,49 @@ TEST(Plans, AreThoseThatWereReviewed) {
         EXPECT_EQ(plan, golden.plan) << known.name;
         EXPECT_FALSE(golden.reason.empty()) << file << ": says nowhere why it is right";
     }
+}
+
+CpuSet cpus_of(const Plan& plan) {
+    CpuSet cpus;
+    for (const QueuePlace& place : plan.ports.front().places)
+        cpus.insert(place.cpu);
+    return cpus;
+}
+
+// Not as a bond: each by itself.
+TEST(Plans, OfCardsThatAreTunedOneByOneTakeDifferentCores) {
+    const TempFolder folder;
+    build_machine("bond-of-two", folder.path() + "/machine");
+    const Machine machine = Machine::captured(folder.path() + "/machine").value();
+    const JournalFolder journals(folder.path() + "/state");
+    const auto planned = [&](const std::string& interface) {
+        return make_plan(look_at(machine, journals, interface, {}).value());
+    };
+    ASSERT_TRUE(apply_tuning(machine, journals, "eth0", {}));
+    EXPECT_EQ(cpus_of(planned("eth1")), (CpuSet{4, 5, 6, 7}));
+    ASSERT_TRUE(apply_tuning(machine, journals, "eth1", {}));
+    // Whoever came first stays where he is: a second apply finds nothing to do.
+    EXPECT_EQ(cpus_of(planned("eth0")), (CpuSet{0, 1, 2, 3}));
+    for (const char* interface : {"eth0", "eth1"}) {
+        const auto again = apply_tuning(machine, journals, interface, {});
+        ASSERT_TRUE(again) << again.error().message;
+        for (const Change& change : again->done)
+            EXPECT_NE(change.setting.kind, SettingKind::irq) << change.what;
+    }
+    // Their bond has both, so that neither is somebody else's.
+    EXPECT_EQ(cpus_of(planned("bond0")), (CpuSet{0, 1, 2, 3}));
+}
+
+TEST(Plans, CountNoCardOfAnEarlierBoot) {
+    const TempFolder folder;
+    build_machine("bond-of-two", folder.path() + "/machine");
+    const Machine machine = Machine::captured(folder.path() + "/machine").value();
+    const JournalFolder journals(folder.path() + "/state");
+    ASSERT_TRUE(apply_tuning(machine, journals, "eth0", {}));
+    auto journal = journals.read("eth0").value();
+    journal.boot = "an earlier one";
+    ASSERT_TRUE(journals.write(journal));
+    EXPECT_EQ(look_at(machine, journals, "eth1", {}).value().taken, CpuSet());
 }
 
 TEST(Plans, BelongToMachines) {
