@@ -75,14 +75,11 @@ std::string mode_text(XdpMode mode) {
     return mode == XdpMode::native ? "native" : "generic";
 }
 
-// A program that a link holds goes with the link: `ip link` cannot take it off.
-std::string how_to_remove(const std::string& program, uint32_t program_id,
-                          const Interface& interface) {
-    const auto link = link_holding(program_id, interface.index);
-    if (!link)
-        return "remove it: ip link set dev " + interface.name + " xdp off";
-    const std::string removal = "bpftool link detach id " + std::to_string(*link);
-    if (!program.starts_with("\"sluice\""))
+std::string how_to_remove(const XdpState& state, const Interface& interface) {
+    const std::string removal = command_to_remove(state, interface);
+    if (!link_holding(state.any_id(), interface.index))
+        return "remove it: " + removal;
+    if (!program_name(state.any_id()).starts_with("\"sluice\""))
         return "a link holds it; remove it: " + removal;
     return "it is another gate: sluicectl --pin-dir ITS-DIRECTORY detach " + interface.name +
            "; where that is gone: " + removal;
@@ -95,7 +92,7 @@ Status refuse_foreign_program(const XdpState& state, const Interface& interface,
     if (state.any_id() == 0)
         return {};
     const std::string program = program_name(state.any_id());
-    const std::string removal = how_to_remove(program, state.any_id(), interface);
+    const std::string removal = how_to_remove(state, interface);
     const std::string runs = interface.name + " runs the XDP program " + program;
     if (!dispatcher)
         return failed(runs + " and this kernel takes only one", removal);

@@ -37,6 +37,9 @@ constexpr std::array kRules = {
     Rule{"bonding", "a bond takes native XDP only where all its slaves do: attach to the slaves."},
     Rule{"bridge", "a bridge has no native XDP: attach to its ports."},
     Rule{"802.1Q VLAN Support", "a VLAN device has no native XDP: attach to the device below."},
+    Rule{"veth",
+         "a veth device needs as many RX queues as its other end has TX queues: ethtool -L IFACE "
+         "rx N."},
     Rule{"tun", "a tun device needs multi_queue for native XDP."},
 };
 
@@ -60,6 +63,9 @@ std::string native_mode_advice(const Interface& interface, bool multi_buffer) {
     if (interface.mtu > kSinglePageMtu && !multi_buffer)
         advice = "The MTU of " + std::to_string(interface.mtu) +
                  " needs a kernel of 5.18, or: ip link set " + interface.name + " mtu 3498. ";
+    else if (interface.mtu > kSinglePageMtu)
+        advice = "The MTU of " + std::to_string(interface.mtu) +
+                 " may be too large for the driver: ip link set " + interface.name + " mtu 1500. ";
     for (const Rule& rule : kRules)
         if (rule.driver == driver)
             return advice + std::string(rule.advice);

@@ -33,7 +33,9 @@ Status may_load_programs() {
     if (program)
         return {};
     return from_errno(errno, "load an XDP program",
-                      errno == EPERM ? "run as root, or with CAP_BPF and CAP_NET_ADMIN" : "");
+                      errno == EPERM
+                          ? "run it as root: sudo sluicectl …; or with CAP_BPF and CAP_NET_ADMIN"
+                          : "");
 }
 
 int table_fd(const UniqueFd& table) {

@@ -15,7 +15,8 @@ namespace sluice {
 
 class RuleCounter {
   public:
-    // Counted anew only where the gate is another one, something changed, or something ended.
+    // Counted anew only where the gate is another one, something changed, or something ended. Of
+    // `tables`, what was swept since shows after some seconds.
     // Errors as those of SourceRules::counts().
     Result<RuleCounts> of(Tables& tables);
 
@@ -23,6 +24,7 @@ class RuleCounter {
     struct Counted {
         sluice_seed seed;  // secret and random: each gate's own
         uint64_t changes;
+        uint64_t at_ns;
         RuleCounts counts;
     };
     [[nodiscard]] bool still_holds(const Tables& tables) const;

@@ -369,11 +369,18 @@ Result<size_t> SourceRules::flush(std::string_view list) {
     }
     if (change.erase.empty())
         return live;
-    auto applied = change.erase.size() > kOneByOne ? apply_together(*listed, change)
-                                                   : apply_one_by_one(change);
+    const Status applied = change.erase.size() > kOneByOne ? apply_together(*listed, change)
+                                                           : apply_one_by_one(change);
     if (!applied)
         return applied.error();
     return live;
+}
+
+Status SourceRules::apply(const Change& change) {
+    if (change.put.size() + change.erase.size() <= kOneByOne)
+        return apply_one_by_one(change);
+    const auto listed = sorted_listing();
+    return listed ? apply_together(*listed, change) : listed.error();
 }
 
 Status SourceRules::rebuild() {

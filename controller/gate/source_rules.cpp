@@ -342,46 +342,59 @@ bool SourceRules::fleet_says(const Prefix& prefix, RuleKind kind) const {
         });
 }
 
+Result<std::vector<Member>> SourceRules::inside(const Prefix& prefix, RuleKind kind,
+                                                std::optional<std::string_view> list) const {
+    const uint64_t now = gate_now_ns(*tables_);
+    const auto key = RuleKey::of(prefix);
+    const auto id = list ? listing_.find_list(*list) : std::nullopt;
+    const auto policy = listing_.find_list(kPolicyList);
+    std::vector<Member> found;
+    const auto take = [&](const Member& member) {
+        const bool meant = list ? id && member.key.list == *id
+                                : !is_fleet_list(listing_.list_name(member.key.list)) &&
+                                      (kind == RuleKind::ban || member.key.list != policy);
+        if (meant && member.live(now))
+            found.push_back(member);
+    };
+    if (prefix.is_host()) {
+        for (const Member& member : listing_.members(key, kind))
+            take(member);
+    } else if (const Status read = listing_.for_each([&](const Member& member) {
+                   if (member.kind() == kind && key.contains(member.rule_key()))
+                       take(member);
+               });
+               !read) {
+        return read.error();
+    }
+    std::sort(found.begin(), found.end());
+    return found;
+}
+
+Result<size_t> SourceRules::bans_inside(const Prefix& prefix,
+                                        std::optional<std::string_view> list) const {
+    const auto found = inside(prefix, RuleKind::ban, list);
+    return found ? Result<size_t>(found->size()) : found.error();
+}
+
 Result<RemovalOutcome> SourceRules::remove(const Prefix& prefix, RuleKind kind,
                                            std::optional<std::string_view> list) {
     if (auto begun = begin(); !begun)
         return begun.error();
-    const uint64_t now = gate_now_ns(*tables_);
     const auto key = RuleKey::of(prefix);
     const auto flag = static_cast<uint32_t>(kind);
-    const auto id = list ? listing_.find_list(*list) : std::nullopt;
-    const auto policy = listing_.find_list(kPolicyList);
-
     const auto cover = cover_of(key, flag);
     if (!list && cover && cover->key.length < key.length)
         return would_not_pass(prefix, kind, cover->key.prefix());
 
-    std::vector<RuleKey> inside = {key};
-    const auto collect = [&](const RuleKey& other, uint64_t value) {
-        if ((sluice_rule_flags(value) & flag) != 0 && !(other == key) && key.contains(other))
-            inside.push_back(other);
-    };
-    if (!prefix.is_host())
-        if (const auto read = rules_.for_each(collect); !read)
-            return read.error();
-
+    auto meant = inside(prefix, kind, list);
+    if (!meant)
+        return meant.error();
     RemovalOutcome outcome;
-    mark_dirty();
-    for (const auto& other : inside) {
-        for (const auto& member : listing_.members(other, kind)) {
-            const bool meant = list ? id && member.key.list == *id
-                                    : !is_fleet_list(listing_.list_name(member.key.list)) &&
-                                          (kind == RuleKind::ban || member.key.list != policy);
-            if (!meant || !member.live(now))
-                continue;
-            listing_.erase(member);
-            ++outcome.removed;
-        }
-        if (auto settled = settle(other); !settled)
-            return settled.error();
-    }
-    if (auto finished = finish(); !finished)
-        return finished.error();
+    outcome.removed = meant->size();
+    if (outcome.removed != 0)
+        if (const Status applied = apply({.put = {}, .before = {}, .erase = *std::move(meant)});
+            !applied)
+            return applied.error();
 
     if (const auto still = cover_of(key, flag))
         outcome.still_under = still->key.prefix();

@@ -173,7 +173,8 @@ struct RuleCounts {
     size_t allows = 0;
     size_t guarded = 0;
     size_t classified = 0;
-    uint64_t first_end_ns = SLUICE_NEVER;  // when the first of what is listed ends, or has ended
+    uint64_t first_end_ns = SLUICE_NEVER;  // when the first of them ends
+    bool unswept = false;                  // what has ended still takes room in the tables
     std::vector<TableUse> tables;
 };
 
@@ -191,6 +192,9 @@ class SourceRules {
     // Takes back the bans of the prefix and of all inside it: those of one list, or of all that
     // are this host's own. Refused where a wider ban would go on holding, unless a list is named.
     Result<RemovalOutcome> unban(const Prefix& prefix, std::optional<std::string_view> list = {});
+    // How many bans that would be.
+    [[nodiscard]] Result<size_t> bans_inside(const Prefix& prefix,
+                                             std::optional<std::string_view> list = {}) const;
     // The same for allows. The policy's own stay, too, unless its list is named.
     Result<RemovalOutcome> unallow(const Prefix& prefix, std::optional<std::string_view> list = {});
     // Of exactly this prefix, one list's word: for what is neither ban nor allow.
@@ -285,11 +289,17 @@ class SourceRules {
     [[nodiscard]] Result<std::vector<TableUse>> table_use(size_t listed) const;
     [[nodiscard]] ListedRule describe(const Member& member) const;
 
+    // Of the prefix and all inside it, what remove() takes back; sorted.
+    [[nodiscard]] Result<std::vector<Member>> inside(const Prefix& prefix, RuleKind kind,
+                                                     std::optional<std::string_view> list) const;
+
     // source_bulk.cpp
     Result<std::vector<Member>> take_entries(uint16_t list, std::span<const RuleEntry> entries,
                                              const ImportRequest& request, ImportOutcome& outcome);
     Status refuse_guarded(std::vector<Member>& bans, const ImportRequest& request,
                           ImportOutcome& outcome) const;
+    // One by one or together, whichever is quicker; all or nothing.
+    Status apply(const Change& change);
     Status apply_one_by_one(const Change& change);
     Status apply_together(std::span<const Member> listed, const Change& change);
     Status rebuild_tables();

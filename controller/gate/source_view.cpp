@@ -285,9 +285,12 @@ Result<RuleCounts> SourceRules::counts() const {
     size_t listed = 0;
     const auto members = listing_.for_each([&](const Member& member) {
         ++listed;
+        if (!member.live(now)) {
+            counts.unswept = true;
+            return;
+        }
         counts.first_end_ns = std::min(counts.first_end_ns, uint64_t{member.entry.until_ns});
-        if (member.live(now))
-            wanted[order_of(member.kind())].add(member);
+        wanted[order_of(member.kind())].add(member);
     });
     if (!members)
         return members.error();

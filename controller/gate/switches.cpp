@@ -214,10 +214,37 @@ std::string format_switch_target(const SwitchTarget& target) {
     return std::string(kGate);
 }
 
+Status check_mode_change(const Tables& tables, const SwitchTarget& target, Mode mode,
+                         const SwitchTiming& timing) {
+    for (const Status& status : {check_timing(timing), check_panic(tables, target)})
+        if (!status)
+            return status;
+    const auto place = find_place(tables, target);
+    if (!place)
+        return place.error();
+    const SwitchWord standing =
+        SwitchWord::from(published(*place->word)).settled(gate_now_ns(tables));
+    const bool ends = timing.lasts || timing.confirm;
+    if (!ends || standing.origin != SLUICE_ORIGIN_OPERATOR || standing.deadline == 0)
+        return {};
+    const bool is_the_same = to_mode(standing.now) == mode;
+    if (is_the_same && timing.confirm.has_value() == standing.waits)
+        return {};
+    const std::string id = format_switch_target(target);
+    const std::string word(mode_name(to_mode(standing.now)));
+    if (standing.waits)
+        return failed(
+            id + ": a change to " + word + " waits for its confirmation, and would be lost",
+            "keep it: sluicectl confirm " + id + "; or take it back: sluicectl switch clear " + id);
+    return failed(
+        id + " is switched to " + word + " for a time, which would be over once this change ends",
+        "leave out --for and --confirm, or end it first: sluicectl switch clear " + id);
+}
+
 Result<Mode> set_mode(const Tables& tables, const SwitchTarget& target, Mode mode,
                       const SwitchTiming& timing) {
     for (const Status& status :
-         {check_timing(timing), check_panic(tables, target), settle_policy(tables)})
+         {check_mode_change(tables, target, mode, timing), settle_policy(tables)})
         if (!status)
             return status.error();
     const auto place = find_place(tables, target);

@@ -40,6 +40,11 @@ struct SwitchTiming {
 inline constexpr std::chrono::hours kLongestConfirm{24};
 inline constexpr std::chrono::hours kLongestOverride{366 * 24};
 
+// Whether set_mode() would take this now. One that ends by itself, or waits for a confirmation, is
+// refused over another one that does: there is room for one end alone, so that what comes back
+// would not be what stood here. The same mode for another time is no such case.
+Status check_mode_change(const Tables& tables, const SwitchTarget& target, Mode mode,
+                         const SwitchTiming& timing);
 // An operator's word beats the policy's until it is cleared; returns what was in force before.
 // ErrorCode::not_found where the policy in force has no such service or rule.
 // Whoever writes here and below holds the WriterLock.

@@ -105,10 +105,11 @@ Status load_skeleton(Skeleton& skeleton, const TableSizes& sizes) {
     if (!sized)
         return sized;
     if (const int rc = sluice_bpf__load(skeleton.get()); rc != 0)
-        return from_errno(rc, "create the gate's tables",
-                          rc == -ENOMEM  ? "lower [sources] capacity"
-                          : rc == -EPERM ? "run as root, or with CAP_BPF and CAP_NET_ADMIN"
-                                         : "");
+        return from_errno(
+            rc, "create the gate's tables",
+            rc == -ENOMEM  ? "lower [sources] capacity"
+            : rc == -EPERM ? "run it as root: sudo sluicectl …; or with CAP_BPF and CAP_NET_ADMIN"
+                           : "");
     return {};
 }
 
@@ -264,6 +265,14 @@ Status check_version(const std::string& pin_dir) {
     return {};
 }
 
+int fd_of(const UniqueFd& map) {
+    return map.get();
+}
+template <class T>
+int fd_of(const FlatTable<T>& map) {
+    return map.fd();
+}
+
 // Pinned last and removed first: whatever else is there without it is left over from a process that
 // was killed.
 bool is_complete(const std::string& pin_dir) {
@@ -327,10 +336,7 @@ Result<Tables> Tables::create(const std::string& pin_dir, const TableSizes& size
         return filled.error();
 
     const auto pinned = visit_tables(tables, sizes, [&](const MapShape& shape, auto& member) {
-        if constexpr (std::is_same_v<std::remove_cvref_t<decltype(member)>, UniqueFd>)
-            return pins.pin(member.get(), shape.name);
-        else
-            return pins.pin(member.fd(), shape.name);
+        return pins.pin(fd_of(member), shape.name);
     });
     if (!pinned)
         return pinned.error();
@@ -378,6 +384,25 @@ Result<Tables> Tables::open(const std::string& pin_dir) {
     if (tables.settings().layout != layout_of(*sizes))
         return another_version("the gate in " + pin_dir + " has another layout");
     return tables;
+}
+
+Result<std::vector<std::string>> Tables::pin_missing() const {
+    std::vector<std::string> missing;
+    // The visitor is the same for those who fill the tables.
+    auto& tables = const_cast<Tables&>(*this);
+    const Status pinned =
+        visit_tables(tables, sizes, [&](const MapShape& shape, auto& member) -> Status {
+            const std::string path = pin_path(pin_dir, shape.name);
+            if (shape.name == "gate" || ::access(path.c_str(), F_OK) == 0)
+                return {};
+            if (bpf_obj_pin(fd_of(member), path.c_str()) != 0)
+                return from_errno(errno, "pin " + path);
+            missing.emplace_back(shape.name);
+            return {};
+        });
+    if (!pinned)
+        return pinned.error();
+    return missing;
 }
 
 std::optional<uint64_t> gate_pin(const std::string& pin_dir) {

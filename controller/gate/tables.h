@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "base/unique_fd.h"
@@ -86,6 +87,10 @@ struct Tables {
     // The listing alone, with its names and notes: what people asked for, of a gate of another
     // version. Only Listing may be given these.
     static Result<Tables> open_listing(const std::string& pin_dir);
+
+    // Pins again what somebody removed, but for the settings: without them it is no gate any more.
+    // For whoever holds the WriterLock; the names of what was missing.
+    [[nodiscard]] Result<std::vector<std::string>> pin_missing() const;
 
     [[nodiscard]] sluice_gate& settings() const { return gate[0]; }
     [[nodiscard]] const sluice_seed& seed() const { return gate[0].seed; }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/quantities.h"
 #include "base/text.h"
 #include "gate/counters.h"
 #include "gate/inquiry.h"
@@ -46,13 +47,18 @@ std::optional<nanoseconds> left_until(uint64_t until_ns, uint64_t now_ns) {
     return nanoseconds(static_cast<int64_t>(until_ns - now_ns));
 }
 
-// Of several lists that ban a prefix, the one whose word lasts longest.
-const ListedRule* longest_ban(const SourceMatch& match) {
+// Of several lists that say the same of a prefix, the one whose word lasts longest.
+const ListedRule* longest_word(const SourceMatch& match, RuleKind kind) {
     const ListedRule* longest = nullptr;
     for (const ListedRule& rule : match.listed)
-        if (rule.kind == RuleKind::ban && (longest == nullptr || rule.until_ns > longest->until_ns))
+        if (rule.kind == kind && (longest == nullptr || rule.until_ns > longest->until_ns))
             longest = &rule;
     return longest;
+}
+
+// Where an allow of the policy has no actor, its list says whose it is.
+std::string actor_of(const ListedRule& rule) {
+    return rule.actor.empty() ? rule.list : rule.actor;
 }
 
 void describe_ban(const SourceLookup& found, uint64_t now_ns, Why& why) {
@@ -64,9 +70,9 @@ void describe_ban(const SourceLookup& found, uint64_t now_ns, Why& why) {
     if (!by_hand) {
         until = std::max(until, found.deciding->until_ns);
         why.notes.push_back(found.deciding->prefix.to_string() + " is banned");
-        if (const ListedRule* rule = longest_ban(*found.deciding)) {
+        if (const ListedRule* rule = longest_word(*found.deciding, RuleKind::ban)) {
             why.rule = "bans." + std::string(source_of(rule->list));
-            why.actor = rule->actor.empty() ? rule->list : rule->actor;
+            why.actor = actor_of(*rule);
             if (is_fleet_list(rule->list))
                 why.notes.emplace_back("the fleet's ban, on every host");
             if (!rule->reason.empty())
@@ -76,26 +82,59 @@ void describe_ban(const SourceLookup& found, uint64_t now_ns, Why& why) {
     why.expires_in = left_until(until, now_ns);
 }
 
-// " (a gateway, grace after an unban)"
-std::string protectors(const SourceLookup& found) {
+// ", for another 2h": in a unit that is fine enough, and never too short.
+std::string for_another(const ListedRule& rule, uint64_t now_ns) {
+    using std::chrono::ceil, std::chrono::hours, std::chrono::minutes, std::chrono::seconds;
+    const auto left = left_until(rule.until_ns, now_ns);
+    if (!left)
+        return {};
+    const nanoseconds rounded = *left > hours(10)    ? nanoseconds(ceil<hours>(*left))
+                                : *left > minutes(2) ? nanoseconds(ceil<minutes>(*left))
+                                                     : nanoseconds(ceil<seconds>(*left));
+    return ", for another " + format_duration(rounded);
+}
+
+// " (a gateway; grace after an unban, for another 60s)"
+std::string protectors(const SourceLookup& found, uint64_t now_ns) {
     std::string text;
     if (found.deciding)
         for (const ListedRule& rule : found.deciding->listed)
             if (rule.kind == RuleKind::protect)
-                text +=
-                    (text.empty() ? "" : ", ") + (rule.reason.empty() ? rule.list : rule.reason);
+                text += (text.empty() ? "" : "; ") +
+                        (rule.reason.empty() ? rule.list : rule.reason) + for_another(rule, now_ns);
     return text.empty() ? text : " (" + text + ')';
 }
 
-void note_standing(const SourceLookup& found, Why& why) {
+// Who lets it pass where no limit was asked, or in spite of what it was asked for.
+void describe_allow(const SourceLookup& found, uint64_t now_ns, Why& why) {
+    const bool exempt = found.standing == SourceStanding::exempt;
     const std::string prefix = found.deciding ? found.deciding->prefix.to_string() : "it";
-    if (found.standing == SourceStanding::allowed)
-        why.notes.push_back(prefix + " is allowed: no limits per source, budgets still count");
-    else if (found.standing == SourceStanding::exempt)
-        why.notes.push_back(prefix + " is exempt from limits and budgets");
+    const ListedRule* rule =
+        found.deciding ? longest_word(*found.deciding, RuleKind::allow) : nullptr;
+    const bool decides = why.verdict == counter_name(sluice_counter_index(
+                                            exempt ? SLUICE_pass_exempt : SLUICE_pass_allowed, 0));
+    std::string by;
+    if (rule != nullptr) {
+        by = " by " + actor_of(*rule) + for_another(*rule, now_ns);
+        if (decides) {
+            why.actor = actor_of(*rule);
+            why.expires_in = left_until(rule->until_ns, now_ns);
+        }
+    }
+    why.notes.push_back(
+        prefix + (exempt ? " is exempt" + by + ": no limits, no budgets"
+                         : " is allowed" + by + ": no limits per source, budgets still count"));
+    if (rule != nullptr && !rule->reason.empty())
+        why.notes.push_back("reason: " + rule->reason);
+}
+
+void note_standing(const SourceLookup& found, uint64_t now_ns, Why& why) {
+    if (found.standing == SourceStanding::allowed || found.standing == SourceStanding::exempt)
+        describe_allow(found, now_ns, why);
     else if (found.standing == SourceStanding::guarded)
-        why.notes.push_back(prefix + " is protected" + protectors(found) +
-                            ": it cannot be banned, limits still hold");
+        why.notes.push_back((found.deciding ? found.deciding->prefix.to_string() : "it") +
+                            " is protected" + protectors(found, now_ns) +
+                            ": only --force bans it, limits still hold");
 }
 
 // --- which services ----------------------------------------------------------------------------
@@ -194,7 +233,7 @@ Result<Why> why(Tables& tables, const IpAddress& source, const Question& questio
         if (!asked)
             return asked.error();
         answer = *std::move(asked);
-        note_standing(*found, answer.why);
+        note_standing(*found, now_ns, answer.why);
     }
     Why& result = answer.why;
     result.policy_version = current_policy_version(tables);

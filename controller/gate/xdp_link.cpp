@@ -155,6 +155,13 @@ std::optional<uint32_t> link_holding(uint32_t program_id, unsigned interface_ind
     return std::nullopt;
 }
 
+std::string command_to_remove(const XdpState& state, const Interface& interface) {
+    if (const auto link = link_holding(state.any_id(), interface.index))
+        return "bpftool link detach id " + std::to_string(*link);
+    return "ip link set dev " + interface.name +
+           (state.native_id == 0 ? " xdpgeneric off" : " xdp off");
+}
+
 Result<std::optional<uint32_t>> dispatcher_attach(const Program& program, unsigned interface_index,
                                                   bool native, unsigned priority) {
     const Silence silence;

@@ -7,6 +7,7 @@
 
 #include "base/result.h"
 #include "gate/program.h"
+#include "net/interface.h"
 
 namespace sluice {
 
@@ -36,6 +37,10 @@ unsigned link_interface(const std::string& pin_path);
 uint32_t link_program(const std::string& pin_path);
 // The id of the link that holds a program on an interface; nothing where no link does.
 std::optional<uint32_t> link_holding(uint32_t program_id, unsigned interface_index);
+
+// What takes the program off that is there. `ip link` cannot where a link holds it, and does
+// nothing where the mode is another.
+std::string command_to_remove(const XdpState& state, const Interface& interface);
 
 // Under the dispatcher. `program` is open, not loaded; `priority` orders it among others. Nothing,
 // with nothing attached, where the dispatcher turns out not to work; `program` is of no use then.

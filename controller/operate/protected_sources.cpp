@@ -21,6 +21,9 @@ namespace {
 constexpr std::array kReserved = {kPolicyList, kOwnAddresses, kGateways,
                                   kResolvers,  kSshPeers,     kGrace};
 constexpr std::chrono::hours kSession(24);  // renewed by every change
+// More than sit at any gate. Where a client comes from is what its own end says, so whoever may
+// talk to the daemon could protect the whole Internet one address after the other.
+constexpr size_t kMostOperators = 256;
 
 Result<std::vector<IpAddress>> gateways() {
     const auto routes = default_routes();
@@ -97,6 +100,20 @@ Status follow(SourceRules& rules, const Operator& who, const HostList& list,
 Status protect_operator(SourceRules& rules, const Operator& who) {
     if (!who.from)
         return {};
+    const auto is_operator = [](const ListedRule& rule) { return rule.list == kSshPeers; };
+    const auto found = rules.lookup(*who.from);
+    if (!found)
+        return found.error();
+    const bool is_known = std::ranges::any_of(found->matches, [&](const SourceMatch& match) {
+        return std::ranges::any_of(match.listed, is_operator);
+    });
+    if (!is_known) {
+        const auto standing = rules.protections();
+        if (!standing)
+            return standing.error();
+        if (static_cast<size_t>(std::ranges::count_if(*standing, is_operator)) >= kMostOperators)
+            return {};
+    }
     const auto outcome = rules.protect(Prefix::host(*who.from), {.ttl = kSession,
                                                                  .list = std::string(kSshPeers),
                                                                  .reason = std::string(kSshReason),

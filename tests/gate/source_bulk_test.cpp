@@ -256,6 +256,25 @@ TEST_F(SourceBulkTest, AReplacedListIsExactlyTheNewOne) {
     EXPECT_EQ(rules_->lookup(address("10.2.128.1")).value().source_class, 0);
 }
 
+// With many lists there would be a look into each for every ban.
+TEST_F(SourceBulkTest, AWidePrefixIsUnbannedAtOnce) {
+    const auto entries = hosts(20'000);
+    ASSERT_TRUE(rules_->import("feed", entries, {}));
+    for (int i = 0; i < 8; ++i)
+        ASSERT_TRUE(rules_->ban(prefix("192.0.2.1"), {.list = "f2b-" + std::to_string(i)}));
+    ASSERT_TRUE(rules_->ban(prefix("198.51.100.0/24"), {.list = "f2b-0"}));
+    const Prefix half = prefix("128.0.0.0/1");
+    const size_t inside = rules_->bans_inside(half).value();
+    EXPECT_GT(inside, 5'000U);
+    const auto changes = tables_->settings().changes;
+    EXPECT_EQ(rules_->unban(half).value().removed, inside);
+    EXPECT_LE(tables_->settings().changes - changes, 2U) << "all or nothing";
+    EXPECT_EQ(rules_->bans_inside(half).value(), 0U);
+    EXPECT_FALSE(banned("192.0.2.1"));
+    EXPECT_FALSE(banned("198.51.100.7"));
+    expect_enforced(entries.size() + 9 - inside);
+}
+
 // A reader beside the writer, as the packet path is one.
 // A writer that is killed leaves the listing and the tables apart; the next change mends that.
 TEST_F(SourceBulkTest, TheNextChangeMendsWhatAKilledWriterLeft) {

@@ -97,15 +97,32 @@ TEST_F(SwitchesTest, EndsByItself) {
     EXPECT_TRUE(list_switches(*tables_).empty());
 }
 
-TEST_F(SwitchesTest, TimedChangeGivesWayToTheLastOneForGood) {
-    set(kService, Mode::off);
+// What came back at the end would be the policy's word, and may drop what an operator let pass.
+TEST_F(SwitchesTest, AnEndIsNotLostToAnother) {
+    const auto refused = [&](const SwitchTarget& target, Mode mode, const SwitchTiming& timing) {
+        const auto set = set_mode(*tables_, target, mode, timing);
+        return set ? std::string() : set.error().message;
+    };
     set(kService, Mode::observe, {.lasts = 1h, .confirm = {}});
-    set(kService, Mode::enforce, {.lasts = 10min, .confirm = {}});
+    EXPECT_NE(refused(kService, Mode::off, {.lasts = {}, .confirm = 2s}).find("for a time"),
+              std::string::npos);
+    EXPECT_NE(refused(kService, Mode::enforce, {.lasts = 10min, .confirm = {}}), "");
+    EXPECT_NE(refused(kService, Mode::observe, {.lasts = {}, .confirm = 10s}), "");
+    EXPECT_EQ(now(kService), Mode::observe);
+    // The same for another time, or another for good, is what was meant.
+    set(kService, Mode::observe, {.lasts = 2h, .confirm = {}});
+    advance(90min);
+    EXPECT_EQ(now(kService), Mode::observe);
+    set(kService, Mode::off);
+    set(kService, Mode::observe, {.lasts = 10min, .confirm = {}});
     advance(11min);
-    EXPECT_EQ(now(kService), Mode::off);
-    const auto entries = list_switches(*tables_);
-    ASSERT_EQ(entries.size(), 1U) << "still an operator's word";
-    EXPECT_EQ(entries[0].now, "off");
+    EXPECT_EQ(now(kService), Mode::off) << "still an operator's word";
+
+    set(kRule, Mode::off, {.lasts = {}, .confirm = 60s});
+    EXPECT_NE(refused(kRule, Mode::observe, {.lasts = {}, .confirm = 60s}).find("confirmation"),
+              std::string::npos);
+    set(kRule, Mode::off, {.lasts = {}, .confirm = 30s});
+    ASSERT_TRUE(confirm_switches(*tables_, "login.per_source.data"));
 }
 
 TEST_F(SwitchesTest, UnconfirmedChangeIsTakenBack) {

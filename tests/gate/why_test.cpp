@@ -216,6 +216,35 @@ TEST_F(WhyTest, BudgetsAndAllowedSources) {
     EXPECT_EQ(ask(web(PacketKind::data), "198.51.100.10").verdict, "pass_allowed");
 }
 
+TEST_F(WhyTest, AnAllowSaysWhoseItIsAndUntilWhen) {
+    install_web("[service.budget]\ndata = { rate = \"10/s\", burst = 5 }\n");
+    SourceRules rules(*tables_);
+    ASSERT_TRUE(rules.allow(Prefix::parse("198.51.100.0/24").value(),
+                            {.ttl = 60s, .reason = "office", .actor = "alice"}));
+    const Why allowed = ask(web(PacketKind::data), "198.51.100.10");
+    EXPECT_EQ(allowed.verdict, "pass_allowed");
+    EXPECT_EQ(allowed.actor, "alice");
+    EXPECT_EQ(allowed.expires_in, 60s);
+    EXPECT_THAT(allowed.notes, Contains("198.51.100.0/24 is allowed by alice, for another 1m: no "
+                                        "limits per source, budgets still count"));
+    EXPECT_THAT(allowed.notes, Contains("reason: office"));
+    // The budget is the policy's word all the same.
+    EXPECT_EQ(send_many(data(), 50), 5U);
+    const Why dry = ask(web(PacketKind::data), "198.51.100.10");
+    EXPECT_EQ(dry.verdict, "drop_budget");
+    EXPECT_EQ(dry.actor, "policy");
+}
+
+TEST_F(WhyTest, AGraceSaysForHowLong) {
+    install_web("[service.per_source]\ndata = \"1000/s\"\n");
+    ASSERT_TRUE(SourceRules(*tables_).protect(
+        Prefix::parse("198.51.100.10").value(),
+        {.ttl = 90s, .list = "grace", .reason = "grace after an unban"}));
+    EXPECT_THAT(ask(web(PacketKind::data), "198.51.100.10").notes,
+                Contains("198.51.100.10 is protected (grace after an unban, for another "
+                         "90s): only --force bans it, limits still hold"));
+}
+
 TEST_F(WhyTest, WithoutAServiceTheStrictestAnswerCounts) {
     install(R"(
 [[service]]
