@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
+#include <cstdio>
 #include <filesystem>
 #include <limits>
 #include <utility>
@@ -134,6 +136,16 @@ Status replace_file(const std::string& path, std::string_view text) {
     if (directory)
         (void)::fsync(directory.get());
     return {};
+}
+
+Error set_aside(const std::string& path, Error why) {
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    const std::string aside =
+        path + ".bad-" +
+        std::to_string(std::chrono::duration_cast<std::chrono::seconds>(now).count());
+    if (::rename(path.c_str(), aside.c_str()) == 0)
+        why.hint = "it was set aside as " + aside;
+    return why;
 }
 
 }  // namespace sluice

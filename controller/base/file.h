@@ -20,6 +20,10 @@ Result<std::string> read_file(const std::string& path);
 // it. Folders between are made; root alone can read it.
 Status replace_file(const std::string& path, std::string_view text);
 
+// Renames a file that makes no sense, so that it is neither read again nor written over; `why`,
+// with its new name as the hint.
+Error set_aside(const std::string& path, Error why);
+
 // What a file that somebody named may be.
 struct InputFile {
     size_t most_bytes = 0;

@@ -31,10 +31,10 @@ cli::Json or_null(const std::string& text) {
     return text.empty() ? cli::Json() : cli::Json(text);
 }
 
-void add_daemon(const CommandContext& context, cli::Json& status) {
+void add_daemon(const CommandContext& context, cli::Answer& status) {
     const auto uptime = std::chrono::steady_clock::now() - context.started;
     const KeeperStanding& standing = context.keeper->standing();
-    status["daemon"] = {
+    status.data["daemon"] = {
         {"running", true},
         {"pid", ::getpid()},
         {"uptime_s", std::chrono::duration_cast<std::chrono::seconds>(uptime).count()},
@@ -43,7 +43,10 @@ void add_daemon(const CommandContext& context, cli::Json& status) {
         {"reattached", standing.reattached},
         {"config_error", or_null(standing.config_error)},
         {"state_error", or_null(standing.state_error)},
+        {"state_lost", or_null(standing.state_lost)},
         {"events_error", or_null(context.events->error())}};
+    if (!standing.state_lost.empty())
+        status.warnings.push_back("not in force: " + standing.state_lost);
 }
 
 void add_tuning(const TuneStanding& standing, cli::Answer& status) {
@@ -127,7 +130,7 @@ Result<cli::Answer> run(const CommandContext& context, const ControlRequest& req
     auto answer = choice->handler->run(*session);
     // Options may stand in front of the command, so its name is known only now.
     if (answer && choice->command == "status")
-        add_daemon(context, answer->data);
+        add_daemon(context, *answer);
     if (answer && choice->command == "status")
         add_tuning(context.tune->standing(), *answer);
     if (answer && choice->command == "detach")

@@ -18,20 +18,20 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Root's alone. The pin directory cannot carry the lock: whoever writes the tables holds it there
+// Root's alone. A pin directory cannot carry the lock: whoever writes the tables holds it there
 // for a moment, and it may not exist yet.
 constexpr const char* kFolder = "/run/sluice/locks";
 
-// One gate has one name, however its directory is spelled or reached: the file system, the folder
-// in it, the last part of the path.
-Result<std::string> lock_name(const std::string& pin_dir) {
+// One directory has one name, however its directory is spelled or reached: the file system, the
+// folder in it, the last part of the path.
+Result<std::string> lock_name(const std::string& directory) {
     std::error_code failure;
-    fs::path path = fs::weakly_canonical(pin_dir, failure);
+    fs::path path = fs::weakly_canonical(directory, failure);
     if (path.filename().empty())
         path = path.parent_path();  // "…/sluice/" that is not there yet
     struct stat parent {};
     if (failure || ::stat(path.parent_path().c_str(), &parent) != 0)
-        return from_errno(failure ? failure.value() : errno, "look at " + pin_dir);
+        return from_errno(failure ? failure.value() : errno, "look at " + directory);
     return std::to_string(major(parent.st_dev)) + ':' + std::to_string(minor(parent.st_dev)) + '-' +
            std::to_string(parent.st_ino) + '-' + path.filename().string();
 }
@@ -56,8 +56,19 @@ Result<UniqueFd> open_lock(const std::string& path) {
 
 }  // namespace
 
-Result<InstanceLock> InstanceLock::take(const std::string& pin_dir) {
-    const auto name = lock_name(pin_dir);
+Result<InstanceLock> InstanceLock::of_gate(const std::string& pin_dir) {
+    return take(pin_dir, failed("another sluiced keeps the gate in " + pin_dir,
+                                "stop that one, or give this one a --pin_dir of its own"));
+}
+
+Result<InstanceLock> InstanceLock::of_state(const std::string& state_dir) {
+    return take(state_dir, failed("another sluiced keeps its state in " + state_dir,
+                                  "give this one a --state_dir of its own: they would overwrite "
+                                  "each other's bans"));
+}
+
+Result<InstanceLock> InstanceLock::take(const std::string& directory, const Error& held) {
+    const auto name = lock_name(directory);
     if (!name)
         return name.error();
     const std::string path = std::string(kFolder) + '/' + *name;
@@ -67,8 +78,9 @@ Result<InstanceLock> InstanceLock::take(const std::string& pin_dir) {
     if (::flock(fd->get(), LOCK_EX | LOCK_NB) != 0) {
         if (errno != EWOULDBLOCK)
             return from_errno(errno, "lock " + path);
-        return failed("another sluiced keeps the gate in " + pin_dir + holder(path),
-                      "stop that one, or give this one a --pin-dir of its own");
+        Error error = failed(held.message + holder(path), held.hint);
+        error.busy = true;
+        return error;
     }
     // Who it is serves people only: the lock holds without.
     const std::string pid = std::to_string(::getpid()) + '\n';

@@ -1,4 +1,5 @@
-// One daemon a gate: a lock that only root can take, and that goes with its holder.
+// One daemon a gate, and one a state directory: locks that only root can take, and that go with
+// their holder.
 #pragma once
 
 #include <string>
@@ -10,11 +11,13 @@ namespace sluice {
 
 class InstanceLock {
   public:
-    // Waits for nobody; names the holder where there is one.
-    static Result<InstanceLock> take(const std::string& pin_dir);
+    // Wait for nobody; where there is a holder the error is `busy`, and names it.
+    static Result<InstanceLock> of_gate(const std::string& pin_dir);
+    static Result<InstanceLock> of_state(const std::string& state_dir);
 
   private:
     explicit InstanceLock(UniqueFd fd) : fd_(std::move(fd)) {}
+    static Result<InstanceLock> take(const std::string& directory, const Error& held);
     UniqueFd fd_;
 };
 

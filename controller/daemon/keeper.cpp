@@ -11,6 +11,8 @@
 #include "fleet/policy_file.h"
 #include "gate/policy_store.h"
 #include "gate/source_rules.h"
+#include "gate/switches.h"
+#include "observe/audit.h"
 #include "operate/apply_policy.h"
 #include "operate/config_file.h"
 #include "operate/gate_access.h"
@@ -29,6 +31,7 @@ constexpr milliseconds kPatience{10'000};
 // The disk is written again after so many times what the last write took, however many bans there
 // are: a fifth of a core at most, and with a few thousand bans at every tick.
 constexpr int kSavePause = 4;
+constexpr std::chrono::seconds kLongestPause{16};
 
 void log_error(const std::string& what, const Error& error) {
     log(LogLevel::error,
@@ -54,7 +57,21 @@ void log_left_out(const std::vector<std::string>& overrides) {
         log(LogLevel::error, "left out, as it does not fit the policy: " + why);
 }
 
+// Whoever applied it may still take it back; until then nothing else can be put in force.
+bool policy_waits(const Tables& tables) {
+    return std::ranges::any_of(list_switches(tables), [](const SwitchEntry& entry) {
+        return entry.id == "policy" && entry.waits_for_confirmation;
+    });
+}
+
 }  // namespace
+
+Status check_interfaces(const ConfigFile& config) {
+    if (!config.policy.interfaces.empty())
+        return {};
+    return failed(config.source + ": no interface to protect is named",
+                  "add a line such as: interfaces = [\"eth0\"]");
+}
 
 Result<FirstConfig> first_config(const KeeperOptions& options) {
     auto config = load_config_file(options.config);
@@ -84,9 +101,6 @@ Result<Keeper> Keeper::start(const KeeperOptions& options, FirstConfig first) {
 
 Status Keeper::adopt_or_make() {
     update_wanted();
-    if (standing_.wanted.empty())
-        return failed(options_.config + ": no interface to protect is named",
-                      "add a line such as: interfaces = [\"eth0\"]");
     finish_upgrade(options_.pin_dir);
     auto tables = open_gate(options_.pin_dir);
     if (!tables && tables.error().another_version)
@@ -132,6 +146,7 @@ void Keeper::take(Tables tables) {
     const auto pin = gate_pin(options_.pin_dir);
     pin_ = is_ours(open_gate(options_.pin_dir)) ? pin : std::nullopt;
     saved_changes_ = ~uint64_t{0};
+    seen_policy_ = current_policy_version(*tables_);
 }
 
 // Whoever made it: from here on it does what the configuration says, and what the disk remembers.
@@ -145,8 +160,10 @@ void Keeper::adopt(Tables tables) {
 
 // Somebody may have detached it all, or made one, also in the place of another.
 void Keeper::look_at_gate() {
-    if (tables_ && pin_ && pin_ == gate_pin(options_.pin_dir))
+    if (tables_ && pin_ && pin_ == gate_pin(options_.pin_dir)) {
+        pin_missing();
         return;
+    }
     auto now = open_gate(options_.pin_dir);
     if (is_ours(now) || (!now && !tables_))
         return;
@@ -158,6 +175,19 @@ void Keeper::look_at_gate() {
     // Whoever is making it is left to finish.
     if (now && lock_gate(options_.pin_dir, {}))
         adopt(*std::move(now));
+}
+
+// Without one of them nobody else could open the gate, and it could not be put back either.
+void Keeper::pin_missing() {
+    const auto lock = lock_gate(options_.pin_dir, {});
+    if (!lock || pin_ != gate_pin(options_.pin_dir))
+        return;
+    const auto missing = tables_->pin_missing();
+    if (!missing)
+        log_error("a pin of the gate is missing", missing.error());
+    else
+        for (const std::string& name : *missing)
+            log(LogLevel::warning, "the pin " + name + " was removed, and is back");
 }
 
 std::shared_ptr<Tables> Keeper::kept_gate() const {
@@ -182,9 +212,17 @@ Status Keeper::put_in_force(const ConfigFile& config, const std::function<void()
         return gate.error();
     if (prepare)
         prepare();
+    const uint64_t before = current_policy_version(*tables_);
+    if (const Status written =
+            AuditLog(options_.state_dir)
+                .write(self_, {"policy", config.source, "version " + std::to_string(before),
+                               "version " + std::to_string(tables_->settings().next_version), ""});
+        !written)
+        log_error("a policy is not in the audit log", written.error());
     const auto version = apply_policy(gate->tables, config, {}, self_);
     if (!version)
         return version.error();
+    seen_policy_ = *version;
     log(LogLevel::info, config.source + " is in force as version " + std::to_string(*version));
     return {};
 }
@@ -193,7 +231,10 @@ Status Keeper::put_in_force(const ConfigFile& config, const std::function<void()
 
 // What it had before: Redis may not answer, and hosts are to be alike.
 void Keeper::recall_fleet_version() {
-    overrides_ = kept_overrides_ = OverrideFile(options_.state_dir).load();
+    if (auto kept = OverrideFile(options_.state_dir).load())
+        overrides_ = kept_overrides_ = *std::move(kept);
+    else
+        lose("the overrides of before", kept.error());
     (void)drop_ended(overrides_, boot_clock_ms());
     if (config_.policy.redis)
         fleet_ = PolicyFile(options_.state_dir).load(config_.policy.fleet.name);
@@ -232,6 +273,7 @@ Status Keeper::take_fleet_version(const FleetVersion& version) {
         return put;
     log_left_out(left_out);
     fleet_ = version;
+    applied_.reset();
     overrides_ = std::move(overrides);
     wanted_ = *std::move(wanted);
     return {};
@@ -239,7 +281,7 @@ Status Keeper::take_fleet_version(const FleetVersion& version) {
 
 // On disk first: whoever was told that one holds, or is over, finds it so after a crash.
 Status Keeper::take_overrides(std::vector<PolicyOverride> overrides) {
-    auto wanted = with_fleet(config_, fleet_, overrides);
+    auto wanted = with_fleet(applied_ ? *applied_ : config_, fleet_, overrides);
     if (!wanted)
         return wanted.error();
     if (const Status put = put_in_force(*wanted, [&] { save_overrides(overrides); }); !put) {
@@ -298,17 +340,21 @@ void Keeper::end_overrides_in_time() {
 Status Keeper::reload() {
     next_config_.reset();
     auto config = load_config_file(options_.config);
-    if (config)
+    Status sound = config ? check_interfaces(*config) : config.error();
+    if (sound)
         return take_config(*std::move(config));
-    standing_.config_error = config.error().message;
-    return config.error();
+    standing_.config_error = sound.error().message;
+    return sound;
 }
 
 Status Keeper::take_config(ConfigFile config) {
     auto wanted = with_fleet(config, fleet_, overrides_);
     const Status status = wanted ? put_in_force(*wanted) : wanted.error();
-    standing_.config_error = status ? std::string() : status.error().message;
+    const std::string error = status ? std::string() : status.error().message;
+    if (!std::exchange(standing_.config_error, error).empty() && status)
+        log(LogLevel::info, "the configuration is good again");
     if (status) {
+        applied_.reset();
         const auto before = std::exchange(config_, std::move(config)).policy.interfaces;
         wanted_ = *std::move(wanted);
         update_wanted();
@@ -318,18 +364,42 @@ Status Keeper::take_config(ConfigFile config) {
                                            ": not in the configuration any more, and still "
                                            "attached; to take it off: sluicectl detach " +
                                            interface);
-    } else if (status.error().busy) {
+    } else if (status.error().busy || (tables_ && policy_waits(*tables_))) {
         next_config_ = std::move(config);
     }
     return status;
 }
 
 void Keeper::take_next_config() {
-    if (!next_config_)
+    if (!next_config_ || (tables_ && policy_waits(*tables_)))
         return;
     const Status taken = take_config(*std::exchange(next_config_, std::nullopt));
     if (!taken && !taken.error().busy)
         log_error("the gate goes on with its old policy", taken.error());
+}
+
+// Somebody applied another file: it holds until the next reload, beneath the overrides.
+void Keeper::take_applied() {
+    if (!tables_ || fleet_ || seen_policy_ == current_policy_version(*tables_) ||
+        policy_waits(*tables_))
+        return;
+    auto current = current_policy(*tables_);
+    if (current && current->text != wanted_.text) {
+        ConfigFile applied{std::move(current->policy), std::move(current->text),
+                           std::move(current->source)};
+        std::vector<std::string> left_out;
+        auto wanted = with_fitting_overrides(applied, overrides_, left_out);
+        const Status put = wanted ? put_in_force(*wanted) : wanted.error();
+        if (!put && put.error().busy)
+            return;
+        log_left_out(left_out);
+        if (!put)
+            log_error("overrides do not lie over " + applied.source, put.error());
+        else
+            wanted_ = *std::move(wanted);
+        applied_ = std::move(applied);
+    }
+    seen_policy_ = current_policy_version(*tables_);
 }
 
 void Keeper::update_wanted() {
@@ -357,6 +427,12 @@ void Keeper::bring_back() {
         log_error("the bans on disk are not back yet", gate.error());
 }
 
+void Keeper::lose(const std::string& what, const Error& why) {
+    log_error(what + " are not back", why);
+    standing_.state_lost += (standing_.state_lost.empty() ? "" : "; ") + what + ": " + why.message +
+                            (why.hint.empty() ? "" : "; " + why.hint);
+}
+
 void Keeper::restore(Tables& tables, bool switches_only) {
     // Of a gate that has just gone.
     (void)save_now();
@@ -364,10 +440,9 @@ void Keeper::restore(Tables& tables, bool switches_only) {
     if (saved && switches_only)
         saved->kept.rules.clear();
     // Never fatal: a host without its bans is better off than one without a gate.
-    if (!saved)
-        log_error("the bans of before are lost", saved.error());
-    else if (const auto held = restore_state(tables, *saved); !held)
-        log_error("the bans of before are not back", state_.set_aside(held.error()));
+    const auto held = saved ? restore_state(tables, *saved) : saved.error();
+    if (!held)
+        lose("the bans of before", saved ? state_.set_aside(held.error()) : saved.error());
     else if (*held != 0)
         log(LogLevel::info, "bans and allows that are back from disk: " + std::to_string(*held));
     tables.settings().restored = 1;
@@ -474,11 +549,19 @@ void Keeper::sweep() {
 void Keeper::tick() {
     look_at_gate();
     take_next_config();
+    take_applied();
     end_overrides_in_time();
     bring_back();
     mend();
     sweep();
+    if (!tables_ && steady_clock::now() < next_attach_) {
+        save_in_time();
+        return;
+    }
     const Status attached = attach_missing();
+    // Each try makes all tables, and fills them from disk.
+    attach_pause_ = attached || tables_ ? 0s : std::clamp(2 * attach_pause_, 1s, kLongestPause);
+    next_attach_ = steady_clock::now() + attach_pause_;
     std::string missing = attached ? std::string() : attached.error().message;
     if (!missing.empty() && missing != missing_)
         log_error("not attached everywhere", attached.error());

@@ -38,12 +38,16 @@ struct FirstConfig {
 };
 Result<FirstConfig> first_config(const KeeperOptions& options);
 
+// Refuses one that names no interface: a file that was cut off would take all limits away.
+Status check_interfaces(const ConfigFile& config);
+
 // How things stand, for `status`, metrics and the log.
 struct KeeperStanding {
     std::set<std::string> wanted;    // interfaces of the configuration that nobody took off
     std::set<std::string> attached;  // of them
     std::string config_error;        // of the last reload; empty where it was taken
     std::string state_error;         // of the last save
+    std::string state_lost;          // why what the disk remembered is not in force
     uint64_t reattached = 0;         // times that an attachment was found lost and put back
 };
 
@@ -108,8 +112,11 @@ class Keeper {
     [[nodiscard]] bool is_ours(const Result<Tables>& tables) const;
     [[nodiscard]] Result<WritableGate> open_to_write(std::chrono::milliseconds patience) const;
     void look_at_gate();
+    void pin_missing();
     Status take_config(ConfigFile config);
     void take_next_config();
+    void take_applied();
+    void lose(const std::string& what, const Error& why);
     void recall_fleet_version();
     Status take_overrides(std::vector<PolicyOverride> overrides);
     void save_overrides(const std::vector<PolicyOverride>& overrides);
@@ -137,14 +144,18 @@ class Keeper {
     std::vector<PolicyOverride> kept_overrides_;  // as they are on disk
     ConfigFile wanted_;                           // what comes of it all: the gate is to have it
     std::string kept_config_;                     // its text, as it is on disk
-    std::optional<ConfigFile> next_config_;       // to be taken once nobody else writes
-    std::chrono::milliseconds patience_{};        // with other writers; none once clients wait
+    std::optional<ConfigFile> applied_;           // by hand, in the place of it
+    uint64_t seen_policy_ = 0;               // version of what was put in force, or found, last
+    std::optional<ConfigFile> next_config_;  // to be taken once nobody else writes
+    std::chrono::milliseconds patience_{};   // with other writers; none once clients wait
     std::set<std::string> left_alone_;
     std::shared_ptr<Tables> tables_;
     std::optional<uint64_t> pin_;  // gate_pin() of these tables
     uint64_t gate_number_ = 0;
     RuleCounter counter_;
     KeeperStanding standing_;
+    std::chrono::seconds attach_pause_{0};  // while there is no gate, and none can be made
+    std::chrono::steady_clock::time_point next_attach_{};
     std::string missing_;      // why it is not attached everywhere, as it was logged
     std::string still_there_;  // why an override that is over is in force, likewise
     std::string save_error_, override_error_;  // of the last saves; empty where they were good

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -71,16 +72,31 @@ int fail(const Error& error) {
     return static_cast<int>(error.code);
 }
 
+// One that is not there yet is no reason to leave the others alone.
+Status check_presence(const std::vector<std::string>& interfaces) {
+    Status missing;
+    for (const std::string& name : interfaces) {
+        const auto interface = find_interface(name);
+        if (interface)
+            return {};
+        if (missing)
+            missing = interface.error();
+    }
+    return missing;
+}
+
 int check() {
     const auto config = load_config_file(FLAGS_config);
     if (!config)
         return fail(config.error());
+    if (const Status named = check_interfaces(*config); !named)
+        return fail(named.error());
     const auto cpus = cpu_count();
     if (!cpus)
         return fail(cpus.error());
     if (const Status redis = check_redis(config->policy.redis); !redis)
         return fail(redis.error());
-    const bool is_running = !InstanceLock::take(FLAGS_pin_dir);
+    const bool is_running = !InstanceLock::of_gate(FLAGS_pin_dir);
     if (const Status around = check_surroundings(config->policy.surroundings, is_running); !around)
         return fail(around.error());
     for (const std::string& warning : config->policy.warnings)
@@ -133,6 +149,7 @@ class Daemon {
     void warn_of_next_start() const;
 
     InstanceLock lock_;
+    std::optional<InstanceLock> state_lock_;
     Keeper keeper_;
     UniqueFd signals_;
     UniqueFd timer_;
@@ -150,9 +167,13 @@ class Daemon {
 };
 
 Result<std::unique_ptr<Daemon>> Daemon::start() {
-    auto lock = InstanceLock::take(FLAGS_pin_dir);
+    auto lock = InstanceLock::of_gate(FLAGS_pin_dir);
     if (!lock)
         return lock.error();
+    // Without a disk the gate is kept all the same.
+    auto state_lock = InstanceLock::of_state(FLAGS_state_dir);
+    if (!state_lock && state_lock.error().busy)
+        return state_lock.error();
     const KeeperOptions options{
         .config = FLAGS_config, .pin_dir = FLAGS_pin_dir, .state_dir = FLAGS_state_dir};
     auto first = first_config(options);
@@ -161,7 +182,8 @@ Result<std::unique_ptr<Daemon>> Daemon::start() {
     // Whatever would end this daemon does so before the gate is touched.
     const Policy& policy = first->config.policy;
     const Surroundings& around = policy.surroundings;
-    for (const Status& sound : {check_redis(policy.redis), check_surroundings(around, false)})
+    for (const Status& sound : {check_interfaces(first->config), check_presence(policy.interfaces),
+                                check_redis(policy.redis), check_surroundings(around, false)})
         if (!sound)
             return sound.error();
     // The socket is opened and closed again: nobody is to wait at it while bans come back.
@@ -175,6 +197,8 @@ Result<std::unique_ptr<Daemon>> Daemon::start() {
     if (!keeper)
         return keeper.error();
     std::unique_ptr<Daemon> daemon(new Daemon(*std::move(lock), *std::move(keeper)));
+    if (state_lock)
+        daemon->state_lock_ = *std::move(state_lock);
     if (const Status open = daemon->open_doors(); !open)
         return open.error();
     return daemon;

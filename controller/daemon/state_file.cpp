@@ -479,10 +479,7 @@ Result<SavedState> StateFile::load() const {
 }
 
 Error StateFile::set_aside(Error why) const {
-    const std::string aside = path_ + ".bad-" + std::to_string(wall_clock_ns() / 1'000'000'000);
-    if (::rename(path_.c_str(), aside.c_str()) == 0)
-        why.hint = "it was set aside as " + aside;
-    return why;
+    return sluice::set_aside(path_, std::move(why));
 }
 
 Result<size_t> restore_state(Tables& tables, const SavedState& state) {

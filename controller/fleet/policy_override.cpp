@@ -121,30 +121,44 @@ std::string describe(const PolicyOverride& entry) {
            entry.change.service + ", by " + entry.actor;
 }
 
-std::vector<PolicyOverride> OverrideFile::load(const Moment& now) const {
-    const auto text = read_file(path_);
-    if (!text)
-        return {};
-    std::istringstream lines(*text);
+namespace {
+
+// Nothing where that makes no sense: better none than half of them.
+std::optional<std::vector<PolicyOverride>> read_overrides(const std::string& text,
+                                                          const Moment& now) {
+    std::istringstream lines(text);
     std::string line;
     const auto then = std::getline(lines, line) ? parse_head(line) : std::nullopt;
     if (!then)
-        return {};
+        return std::nullopt;
     std::vector<PolicyOverride> overrides;
     while (std::getline(lines, line) && line != kEnd) {
         const bool by_fleet = line.starts_with(kFleet);
         if (!by_fleet && !line.starts_with(kHost))
-            return {};
+            return std::nullopt;
         auto entry =
             parse_override(std::string_view(line).substr((by_fleet ? kFleet : kHost).size()));
         if (!entry)
-            return {};
+            return std::nullopt;
         entry->by_fleet = by_fleet;
         entry->until_ms = in_this_boot(entry->until_ms, *then, now);
         overrides.push_back(*std::move(entry));
     }
-    // A torn file has no end: better none than half of them.
-    return line == kEnd ? overrides : std::vector<PolicyOverride>();
+    return line == kEnd ? std::optional(std::move(overrides)) : std::nullopt;
+}
+
+}  // namespace
+
+Result<std::vector<PolicyOverride>> OverrideFile::load(const Moment& now) const {
+    const auto text = read_file(path_);
+    if (!text && text.error().code == ErrorCode::not_found)
+        return std::vector<PolicyOverride>();
+    if (!text)
+        return set_aside(path_, text.error());
+    auto overrides = read_overrides(*text, now);
+    if (!overrides)
+        return set_aside(path_, failed(path_ + ": it is torn, or of another version"));
+    return *std::move(overrides);
 }
 
 Status OverrideFile::save(const std::vector<PolicyOverride>& overrides, const Moment& now) const {

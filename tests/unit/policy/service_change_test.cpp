@@ -78,12 +78,18 @@ TEST(PolicyOverrides, AreReadBackAsTheyWereWritten) {
          .reason = "",
          .by_fleet = false}};
     const OverrideFile file(folder.path());
-    EXPECT_TRUE(file.load().empty());
+    EXPECT_TRUE(file.load().value().empty());
     ASSERT_TRUE(file.save(overrides));
-    EXPECT_EQ(file.load(), overrides);
-    (void)folder.write("overrides",
-                       "sluice-overrides-2\tboot\t1\t1\nhost\t1\ta\t\tweb\tbudget.data=5/s\n");
-    EXPECT_TRUE(file.load().empty()) << "it has no end";
+    EXPECT_EQ(file.load().value(), overrides);
+    const std::string torn = "sluice-overrides-2\tboot\t1\t1\nhost\t1\ta\t\tweb\tbudget.data=5/s\n";
+    for (const std::string& bad : {torn, std::string("sluice-overrides-9\n"), std::string()}) {
+        (void)folder.write("overrides", bad);
+        const auto lost = file.load();
+        ASSERT_FALSE(lost) << bad;
+        EXPECT_NE(lost.error().hint.find("set aside as " + folder.path() + "/overrides.bad-"),
+                  std::string::npos);
+        EXPECT_TRUE(file.load().value().empty()) << "it is out of the way";
+    }
 }
 
 TEST(PolicyOverrides, OnDiskEndByTheBootClockAndOverABootByThatOfTheWall) {
@@ -97,7 +103,7 @@ TEST(PolicyOverrides, OnDiskEndByTheBootClockAndOverABootByThatOfTheWall) {
                             .by_fleet = false}},
                           {"this", 100'000, kWall}));
     const auto until = [&](const Moment& now) {
-        const auto loaded = file.load(now);
+        const auto loaded = file.load(now).value();
         return loaded.size() == 1 ? loaded[0].until_ms : 0;
     };
     EXPECT_EQ(until({"this", 110'000, kWall + 10'000}), 160'000U);
