@@ -91,8 +91,10 @@ Result<Answer> run(const Options& options, const Session& session) {
         answer.warnings.push_back("no limits: " + std::string(kUsualConfig) +
                                   " was not read; add --config " + kUsualConfig);
     if (options.config && ask_daemon({"status"}, session))
-        answer.warnings.push_back("sluiced keeps this gate, by its own configuration: within a " +
-                                  std::string("second that one is in force again"));
+        answer.warnings.push_back(
+            std::string("sluiced keeps this gate; ") +
+            (report->new_gate ? "within a second" : "at its next reload or start") +
+            " its own configuration is in force again");
     return answer;
 }
 

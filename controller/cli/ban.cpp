@@ -87,20 +87,18 @@ Result<Answer> ban(const BanOptions& options, const Session& session) {
     const Operator& who = session.who;
     const Prefix& prefix = argument->prefix;
 
-    // Whom the ban itself would have protected before.
-    std::vector<ProtectedSource> guarded;
-    if (options.dry_run) {
-        auto wanted = wanted_protections(tables, who);
-        if (!wanted)
-            return wanted.error();
-        guarded = *std::move(wanted);
-    } else if (const Status refreshed = refresh_protection(tables, rules, who); !refreshed) {
-        return refreshed.error();
-    }
+    // The host's own follow it whatever becomes of the ban; whoever asks is protected once it is
+    // accepted, and in the log.
+    if (!options.dry_run)
+        if (const Status refreshed = refresh_protection(tables, rules, {who.name, {}}); !refreshed)
+            return refreshed.error();
+    const auto guarded = wanted_protections(tables, who);
+    if (!guarded)
+        return guarded.error();
     // The very address that was typed must not be a protected one, even where its /64 is not.
     const Prefix typed = *Prefix::parse(options.prefix);
     for (const Prefix& asked : {typed, prefix})
-        if (const Status allowed = check_ban(rules, asked, options.force, guarded); !allowed)
+        if (const Status allowed = check_ban(rules, asked, options.force, *guarded); !allowed)
             return allowed.error();
 
     const auto words = words_on(rules, prefix, RuleKind::ban);
@@ -118,10 +116,13 @@ Result<Answer> ban(const BanOptions& options, const Session& session) {
                              .actor = who.to_string(),
                              .forced = options.force};
     const uint64_t now_ns = gate_now_ns(tables);
-    if (!options.dry_run)
+    if (!options.dry_run) {
         session.record({"ban", prefix.to_string(), bans_before(*words, now_ns),
                         options.source + " for " + options.ttl, options.reason},
                        answer.warnings);
+        if (const Status refreshed = refresh_protection(tables, rules, who); !refreshed)
+            return refreshed.error();
+    }
     const auto outcome =
         options.dry_run ? rehearse(standing, *ttl, now_ns) : rules.ban(prefix, request);
     if (!outcome)
@@ -131,7 +132,7 @@ Result<Answer> ban(const BanOptions& options, const Session& session) {
     if (!enforced)
         return enforced.error();
     for (const Status& noted :
-         {options.force ? Status{} : note_spared(rules, prefix, guarded, answer.warnings),
+         {options.force ? Status{} : note_spared(rules, prefix, *guarded, answer.warnings),
           warn_of_own_ban(rules, who, answer.warnings)})
         if (!noted)
             return noted.error();
@@ -203,11 +204,17 @@ Result<Answer> unban(const UnbanOptions& options, const Session& session) {
     const auto words = words_on(rules, prefix, RuleKind::ban);
     if (!words)
         return words.error();
-    session.record({"unban", prefix.to_string(), bans_before(*words, gate_now_ns(gate->tables)),
+    const std::optional<std::string_view> list =
+        options.source ? std::optional<std::string_view>(*options.source) : std::nullopt;
+    const auto inside = prefix.is_host() ? Result<size_t>(0) : rules.bans_inside(prefix, list);
+    if (!inside)
+        return inside.error();
+    session.record({"unban", prefix.to_string(),
+                    *inside > words->size() ? plural(*inside, "ban") + " inside"
+                                            : bans_before(*words, gate_now_ns(gate->tables)),
                     what_is_left(options.source, *grace), ""},
                    answer.warnings);
-    const auto outcome = rules.unban(
-        prefix, options.source ? std::optional<std::string_view>(*options.source) : std::nullopt);
+    const auto outcome = rules.unban(prefix, list);
     const bool missing = !outcome && outcome.error().code == ErrorCode::not_found;
     if (!outcome && !(missing && options.ignore_missing))
         return outcome.error();

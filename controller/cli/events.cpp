@@ -5,6 +5,7 @@
 #include "cli/command_line.h"
 #include "cli/format.h"
 #include "cli/prefix_argument.h"
+#include "cli/through_daemon.h"
 #include "control/client.h"
 
 namespace sluice::cli {
@@ -62,11 +63,8 @@ Result<Answer> run(const Options& options, const Session& session) {
     // Hours may pass between two events.
     constexpr std::chrono::hours kPatience(24 * 365);
     auto client = ControlClient::connect(session.socket, kPatience);
-    if (!client) {
-        Error error = client.error();
-        error.hint = "events are read by the daemon: start sluiced";
-        return error;
-    }
+    if (!client)
+        return unreached(session, "events are read by the daemon: start sluiced");
     ControlRequest request;
     request.words = {"events", "--follow"};
     auto line = client->ask(request);

@@ -51,7 +51,7 @@ int print_error(const Error& error, bool json) {
 }
 
 int print_answer(const Answer& answer, Show show, const GlobalOptions& globals) {
-    Screen screen(wants_colors(globals.color));
+    Screen screen(wants_colors(globals.color), terminal_columns());
     if (!globals.json && !answer.quiet) {
         for (const std::string& warning : answer.warnings)
             say("warning: ", warning);

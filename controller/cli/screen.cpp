@@ -1,5 +1,6 @@
 #include "cli/screen.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -55,6 +56,23 @@ void Screen::line(std::string_view text, Style style) {
     text_ += paint(printable(text), style) + '\n';
 }
 
+void Screen::item(std::string_view text) {
+    text_ += "- ";
+    wrapped(printable(text), Style::plain, 2);
+    text_ += '\n';
+}
+
+void Screen::wrapped(std::string_view text, Style style, size_t indent) {
+    // In less room than that a column of words is harder to read than lines that break.
+    constexpr size_t kLeastRoom = 20;
+    const bool whole = columns_ == 0 || columns_ < indent + kLeastRoom;
+    std::string_view between;
+    for (const std::string_view part : wrap(text, whole ? text.size() : columns_ - indent)) {
+        text_.append(between).append(between.empty() ? 0 : indent, ' ').append(paint(part, style));
+        between = "\n";
+    }
+}
+
 void Screen::raw(std::string_view text) {
     text_ += printable_lines(text);
     if (!text.empty() && !text.ends_with('\n'))
@@ -67,7 +85,8 @@ void Screen::fields(const std::vector<std::pair<std::string_view, Cell>>& fields
         widest = std::max(widest, width(label));
     for (const auto& [label, value] : fields) {
         text_ += paint(label, Style::dim) + std::string(widest - width(label), ' ');
-        text_.append(kGap).append(paint(printable(value.text), value.style));
+        text_ += kGap;
+        wrapped(printable(value.text), value.style, widest + kGap.size());
         trim_end(text_);
         text_ += '\n';
     }
@@ -92,6 +111,9 @@ void Screen::table(const std::vector<Column>& columns, const std::vector<Row>& r
     for (const Row& row : rows)
         for (size_t i = 0; i < row.size(); ++i)
             widths[i] = std::max(widths[i], width(row[i].text));
+    size_t before_last = 0;
+    for (size_t i = 0; i + 1 < widths.size(); ++i)
+        before_last += widths[i] + kGap.size();
     const auto put = [&](size_t i, std::string_view text, Style style) {
         const std::string padding(widths[i] - std::min(widths[i], width(text)), ' ');
         text_ += i == 0 ? "" : kGap;
@@ -102,11 +124,44 @@ void Screen::table(const std::vector<Column>& columns, const std::vector<Row>& r
     trim_end(text_);
     text_ += '\n';
     for (const Row& row : rows) {
-        for (size_t i = 0; i < row.size(); ++i)
+        for (size_t i = 0; i + 1 < row.size(); ++i)
             put(i, row[i].text, row[i].style);
+        if (columns.back().number || row.size() < columns.size()) {
+            put(row.size() - 1, row.back().text, row.back().style);
+        } else {
+            text_ += row.size() == 1 ? "" : kGap;
+            wrapped(row.back().text, row.back().style, before_last);
+        }
         trim_end(text_);
         text_ += '\n';
     }
+}
+
+size_t terminal_columns() {
+    winsize size{};
+    return ::isatty(STDOUT_FILENO) == 1 && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0
+               ? size.ws_col
+               : 0;
+}
+
+std::vector<std::string_view> wrap(std::string_view text, size_t columns) {
+    std::vector<std::string_view> lines;
+    while (width(text) > columns) {
+        // The last space that leaves no more than fits, or else the first one.
+        size_t end = std::string_view::npos;
+        for (size_t at = text.find(' '); at != std::string_view::npos;
+             at = text.find(' ', at + 1)) {
+            if (end != std::string_view::npos && width(text.substr(0, at)) > columns)
+                break;
+            end = at;
+        }
+        if (end == std::string_view::npos)
+            break;
+        lines.push_back(text.substr(0, end));
+        text.remove_prefix(end + 1);
+    }
+    lines.push_back(text);
+    return lines;
 }
 
 bool wants_colors(std::string_view choice) {

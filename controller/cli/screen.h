@@ -28,9 +28,13 @@ using Row = std::vector<Cell>;
 
 class Screen {
   public:
-    explicit Screen(bool colors) : colors_(colors) {}
+    // In a terminal of so many columns values and last columns of tables go on in the next line;
+    // 0: lines are as long as they are, as in a pipe.
+    explicit Screen(bool colors, size_t columns = 0) : colors_(colors), columns_(columns) {}
 
     void line(std::string_view text = {}, Style style = Style::plain);
+    // "- text"
+    void item(std::string_view text);
     // Several lines as they are, with a newline at the end where there is none.
     void raw(std::string_view text);
     // "label  value" with the values below each other.
@@ -44,9 +48,19 @@ class Screen {
   private:
     [[nodiscard]] std::string paint(std::string_view text, Style style) const;
 
+    // Behind what stands in the line; what does not fit goes below its beginning.
+    void wrapped(std::string_view text, Style style, size_t indent);
+
     bool colors_;
+    size_t columns_;
     std::string text_;
 };
+
+// Of the terminal; 0 where there is none.
+size_t terminal_columns();
+
+// At spaces; a longer word is left whole. At least one line.
+std::vector<std::string_view> wrap(std::string_view text, size_t columns);
 
 // Where NO_COLOR or a pipe speaks against it, "auto" means no.
 bool wants_colors(std::string_view choice);

@@ -47,11 +47,11 @@ void show(const Json& data, Screen& screen) {
     screen.table({{"SERVICE"},
                   {"MODE"},
                   {"PASSED", true},
-                  {"A SECOND", true},
+                  {"PER S", true},
                   {"WOULD DROP", true},
-                  {"A SECOND", true},
+                  {"PER S", true},
                   {"DROPPED", true},
-                  {"A SECOND", true},
+                  {"PER S", true},
                   {"MATCH"}},
                  rows);
     rows.clear();

@@ -82,6 +82,9 @@ Result<Answer> change_mode(const Session& session, Tables& tables, const SwitchT
     Answer answer;
     const auto replaced = standing(tables, target);
     Result<Mode> before = mode_of(tables, target);
+    if (wanted && before)
+        if (const Status fits = check_mode_change(tables, target, *wanted, timing); !fits)
+            return fits.error();
     Result<Mode> now = before;
     if (options.dry_run)
         now = wanted ? Result<Mode>(*wanted) : mode_of_policy(tables, target);

@@ -12,7 +12,7 @@ namespace sluice::cli {
 
 namespace {
 
-constexpr int kControlC = 3, kEscape = 27;
+constexpr int kControlC = 3;
 
 // Pairs of colours, one for each style that has one.
 enum Pair : short { kGood = 1, kCareful, kBad };
@@ -109,7 +109,6 @@ std::optional<Terminal::Press> Terminal::wait_for_key(std::chrono::milliseconds 
         case 'j':
             return Press{Key::down};
         case kControlC:
-        case kEscape:
         case 'q':
             return Press{Key::quit};
         default:

@@ -63,6 +63,16 @@ bool is_for_oneself(const std::string& command) {
     return std::find(kForOneself.begin(), kForOneself.end(), command) != kForOneself.end();
 }
 
+Error unreached(const Session& session, std::string hint) {
+    const auto client = ControlClient::connect(session.socket, session.timeout);
+    if (client || client.error().code != ErrorCode::not_permitted)
+        return make_error(ErrorCode::unreachable, "no daemon answers at " + session.socket,
+                          std::move(hint));
+    Error error = client.error();
+    error.hint = "run it as root, or join the group that [control] names";
+    return error;
+}
+
 std::optional<Result<Answer>> through_daemon(const std::string& command, int count,
                                              const char* const* arguments, const Session& session) {
     const bool asks_itself =

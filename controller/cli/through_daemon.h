@@ -21,6 +21,10 @@ std::optional<Result<Answer>> through_daemon(const std::string& command, int cou
 std::optional<Result<Answer>> ask_daemon(const std::vector<std::string>& words,
                                          const Session& session);
 
+// Why none could be asked: nobody is there, or it lets this user in for nothing. `hint` is for the
+// first.
+Error unreached(const Session& session, std::string hint);
+
 // Commands that the daemon does for nobody.
 bool is_for_oneself(const std::string& command);
 

@@ -51,9 +51,9 @@ Result<Json> ask_sources(HeavyBy by, const std::optional<std::string>& service, 
         words.insert(words.end(), {"--service", *service});
     auto answer = ask_daemon(words, session);
     if (!answer)
-        return make_error(ErrorCode::unreachable, "no daemon answers at " + session.socket,
-                          "it reads the samples that top is made of: start sluiced; totals "
-                          "without it: sluicectl services");
+        return unreached(session,
+                         "it reads the samples that top is made of: start sluiced; totals "
+                         "without it: sluicectl services");
     if (!*answer)
         return answer->error();
     return (*answer)->data;
@@ -170,6 +170,8 @@ class Watch {
     }
 
     bool has_selection() {
+        if (!choice_.selected && data_["sources"].size() == 1)
+            select(0);
         if (!choice_.selected)
             choice_.message = "select a source first: up, down";
         return choice_.selected.has_value();

@@ -161,7 +161,8 @@ std::vector<ViewLine> draw_top(const Json& data, const TopChoice& choice, size_t
 
     if (!choice.text.empty()) {
         for (const std::string& line : choice.text)
-            lines.push_back({{{line}}});
+            for (const std::string_view part : wrap(line, columns))
+                lines.push_back({{{std::string(part)}}});
     } else {
         size_t width = 15;
         for (const Json& source : data["sources"])

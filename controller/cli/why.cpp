@@ -188,7 +188,7 @@ void show(const Json& data, Screen& screen) {
     fields.push_back({"policy", "version " + data["policy_version"].dump()});
     screen.fields(fields);
     for (const Json& note : data["notes"])
-        screen.line("- " + note.get<std::string>());
+        screen.item(note.get<std::string>());
 }
 
 }  // namespace
