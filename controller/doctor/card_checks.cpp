@@ -91,9 +91,11 @@ Finding check_other_program(const Patient& patient, const Card& card) {
         return passed("a dispatcher, which the gate can join");
     if (!patient.gate && patient.gate.error().code == ErrorCode::not_permitted)
         return skipped(seen, "sudo sluicectl doctor " + name);
-    return failed_check(seen, "an interface takes one program, so the gate cannot be attached",
-                        "ip link set dev " + name + (is_generic ? " xdpgeneric off" : " xdp off") +
-                            ", once nobody needs it: bpftool prog show id " + std::to_string(id));
+    return failed_check(seen,
+                        "an interface takes one program, so the gate cannot be attached; whose it "
+                        "is: bpftool prog show id " +
+                            std::to_string(id),
+                        command_to_remove(*state, card.interface));
 }
 
 Finding check_mode(const Patient& patient, const Card& card) {

@@ -29,7 +29,9 @@ Finding check_config(const Patient& patient) {
         patient.gate.error().code == ErrorCode::not_permitted)
         return skipped(patient.gate.error().message, "sudo sluicectl doctor");
     if (patient.config_error)
-        return failed_check(patient.config_error->message, "the gate cannot be told what to limit",
+        return failed_check(patient.config_error->message,
+                            patient.policy ? "the next reload or start is refused"
+                                           : "the gate cannot be told what to limit",
                             patient.config_error->hint.empty()
                                 ? "sluicectl policy check " + patient.options.config
                                 : patient.config_error->hint);
@@ -141,8 +143,16 @@ Finding check_services(const Patient& patient) {
     if (!patient.policy)
         return skipped("no policy that could cover a port", "");
     const auto& services = patient.policy->services;
+    const auto limits = [](const Service& service) {
+        return !service.per_source.empty() || !service.per_prefix.empty() ||
+               !service.budget.empty();
+    };
+    if (std::ranges::none_of(services, limits))
+        return warned("no service has a limit", "bans alone hold: nobody is too fast",
+                      "write limits into " + patient.options.config +
+                          ", then: sluicectl policy apply " + patient.options.config);
     const auto other = std::ranges::find(services, "other", &Service::name);
-    if (other != services.end() && (!other->per_source.empty() || !other->budget.empty()))
+    if (other != services.end() && limits(*other))
         return passed("what no service names has the limits of \"other\"");
     const auto found = listeners();
     if (!found)

@@ -14,12 +14,13 @@ namespace {
 
 constexpr std::chrono::milliseconds kMeasured(500);
 
+// That in force; else the file's. A file that is wrong shows at the next reload or start, so it is
+// read in any case.
 void take_policy(Patient& patient) {
     if (patient.gate) {
         if (auto installed = current_policy(**patient.gate)) {
             patient.policy = installed->policy;
             patient.applied_s = installed->applied_s;
-            return;
         }
     }
     // What may not be seen is not missing: the reading says so.
@@ -27,10 +28,10 @@ void take_policy(Patient& patient) {
     if (!std::filesystem::exists(patient.options.config, failure) && !failure)
         return;
     auto config = load_config_file(patient.options.config);
-    if (config)
-        patient.policy = std::move(config->policy);
-    else
+    if (!config)
         patient.config_error = config.error();
+    else if (!patient.policy)
+        patient.policy = std::move(config->policy);
 }
 
 std::vector<std::string> interfaces_of(const Patient& patient) {

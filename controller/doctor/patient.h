@@ -42,7 +42,7 @@ struct Patient {
     std::vector<Attachment> attachments;
     std::optional<Policy> policy;       // in force, or to be by the file
     std::optional<uint64_t> applied_s;  // when it was put in force; since 1970
-    std::optional<Error> config_error;  // of the file, where it counts
+    std::optional<Error> config_error;  // of the file
     std::vector<Card> cards;
     std::optional<RedisLook> redis;  // where the policy names one
     Rates rates;                     // over a moment

@@ -92,7 +92,12 @@ class Stage {
     Status make(const Change& change) {
         if (options_.before_change)
             options_.before_change(change);
-        const Status set = machine_.set(change.setting, change.value);
+        Status set = machine_.set(change.setting, change.value);
+        // Drivers take what they do not have with success.
+        if (set && change.is_optional)
+            if (const auto now = machine_.get(change.setting);
+                now && !is_same_value(change.setting, change.value, *now))
+                set = failed("it was taken, and did nothing");
         if (set) {
             report_.done.push_back(change);
             return {};

@@ -155,6 +155,25 @@ TEST(Config, IsSkippedWhereItMayNotBeRead) {
     EXPECT_EQ(examination.of_host("config").outcome, Outcome::skip) << "it may have a policy";
 }
 
+TEST(Config, OfAFileThatIsWrongIsTold) {
+    Examination examination("veth", "edge0");
+    examination.patient.policy = Policy{};
+    EXPECT_EQ(examination.of_host("config").outcome, Outcome::pass);
+    examination.patient.config_error = failed("sluice.toml:36: nonsense");
+    const Finding found = examination.of_host("config");
+    EXPECT_EQ(found.outcome, Outcome::fail) << "whatever is in force by now";
+    EXPECT_NE(found.why.find("reload"), std::string::npos) << found.why;
+}
+
+TEST(Services, WithoutAnyLimitAreTold) {
+    Examination examination("veth", "edge0");
+    examination.patient.policy = Policy{};
+    examination.patient.policy->services.resize(1);
+    const Finding found = examination.of_host("services");
+    EXPECT_EQ(found.outcome, Outcome::warn);
+    EXPECT_EQ(found.seen, "no service has a limit");
+}
+
 TEST(RedisRole, IsThatOfAMaster) {
     Examination examination("veth", "edge0");
     examination.patient.policy = Policy{};
