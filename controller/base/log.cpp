@@ -40,4 +40,9 @@ void log(LogLevel level, std::string_view text) {
     (void)std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
+void log_error(std::string_view what, const Error& error) {
+    log(LogLevel::error,
+        std::string(what) + ": " + error.message + (error.hint.empty() ? "" : "; " + error.hint));
+}
+
 }  // namespace sluice

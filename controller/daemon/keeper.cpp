@@ -5,18 +5,13 @@
 #include <iterator>
 #include <utility>
 
-#include "base/clocks.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "fleet/policy_file.h"
 #include "gate/policy_store.h"
 #include "gate/source_rules.h"
-#include "gate/switches.h"
-#include "observe/audit.h"
-#include "operate/apply_policy.h"
 #include "operate/config_file.h"
 #include "operate/gate_access.h"
-#include "operate/protected_sources.h"
 #include "operate/upgrade_gate.h"
 
 namespace sluice {
@@ -32,37 +27,6 @@ constexpr milliseconds kPatience{10'000};
 // are: a fifth of a core at most, and with a few thousand bans at every tick.
 constexpr int kSavePause = 4;
 constexpr std::chrono::seconds kLongestPause{16};
-
-void log_error(const std::string& what, const Error& error) {
-    log(LogLevel::error,
-        what + ": " + error.message + (error.hint.empty() ? "" : "; " + error.hint));
-}
-
-// With the fleet's policy in place of its own, where it has one for this fleet.
-Result<ConfigFile> with_fleet(const ConfigFile& config, const std::optional<FleetVersion>& fleet) {
-    const Policy& own = config.policy;
-    if (!fleet || !own.redis || own.fleet.name != fleet->fleet)
-        return config;
-    return with_fleet_policy(config, *fleet);
-}
-
-Result<ConfigFile> with_fleet(const ConfigFile& config, const std::optional<FleetVersion>& fleet,
-                              const std::vector<PolicyOverride>& overrides) {
-    auto shared = with_fleet(config, fleet);
-    return shared ? with_overrides(*std::move(shared), overrides) : shared;
-}
-
-void log_left_out(const std::vector<std::string>& overrides) {
-    for (const std::string& why : overrides)
-        log(LogLevel::error, "left out, as it does not fit the policy: " + why);
-}
-
-// Whoever applied it may still take it back; until then nothing else can be put in force.
-bool policy_waits(const Tables& tables) {
-    return std::ranges::any_of(list_switches(tables), [](const SwitchEntry& entry) {
-        return entry.id == "policy" && entry.waits_for_confirmation;
-    });
-}
 
 }  // namespace
 
@@ -196,210 +160,6 @@ std::shared_ptr<Tables> Keeper::kept_gate() const {
 
 Result<WritableGate> Keeper::open_to_write(milliseconds patience) const {
     return open_gate_to_write(options_.pin_dir, patience, [this] { return kept_gate(); });
-}
-
-// `prepare` is called before, once nothing is in the way.
-Status Keeper::put_in_force(const ConfigFile& config, const std::function<void()>& prepare) {
-    // The same text again would only count up the version.
-    const auto current = tables_ ? current_policy(*tables_) : failed("there is no gate");
-    if (!tables_ || (current && current->text == config.text)) {
-        if (prepare)
-            prepare();
-        return {};
-    }
-    auto gate = open_to_write(patience_);
-    if (!gate)
-        return gate.error();
-    if (prepare)
-        prepare();
-    const uint64_t before = current_policy_version(*tables_);
-    if (const Status written =
-            AuditLog(options_.state_dir)
-                .write(self_, {"policy", config.source, "version " + std::to_string(before),
-                               "version " + std::to_string(tables_->settings().next_version), ""});
-        !written)
-        log_error("a policy is not in the audit log", written.error());
-    const auto version = apply_policy(gate->tables, config, {}, self_);
-    if (!version)
-        return version.error();
-    seen_policy_ = *version;
-    log(LogLevel::info, config.source + " is in force as version " + std::to_string(*version));
-    return {};
-}
-
-// --- the fleet's policy --------------------------------------------------------------------------
-
-// What it had before: Redis may not answer, and hosts are to be alike.
-void Keeper::recall_fleet_version() {
-    if (auto kept = OverrideFile(options_.state_dir).load())
-        overrides_ = kept_overrides_ = *std::move(kept);
-    else
-        lose("the overrides of before", kept.error());
-    (void)drop_ended(overrides_, boot_clock_ms());
-    if (config_.policy.redis)
-        fleet_ = PolicyFile(options_.state_dir).load(config_.policy.fleet.name);
-    auto shared = with_fleet(config_, fleet_);
-    if (!shared) {
-        log_error("the fleet's policy of before is not in force", shared.error());
-        fleet_.reset();
-        shared = config_;
-    }
-    std::vector<std::string> left_out;
-    auto wanted = with_fitting_overrides(*shared, overrides_, left_out);
-    log_left_out(left_out);
-    if (wanted) {
-        wanted_ = *std::move(wanted);
-        return;
-    }
-    log_error("the overrides of before are not in force", wanted.error());
-    overrides_.clear();
-    wanted_ = *std::move(shared);
-}
-
-Status Keeper::take_fleet_version(const FleetVersion& version) {
-    auto overrides = overrides_;
-    std::erase_if(overrides, [](const PolicyOverride& entry) { return entry.by_fleet; });
-    overrides.insert(overrides.end(), version.overrides.begin(), version.overrides.end());
-    (void)drop_ended(overrides, boot_clock_ms());
-    const auto shared = with_fleet(config_, version);
-    if (!shared)
-        return shared.error();
-    // A policy is not to wait for what was said of another one.
-    std::vector<std::string> left_out;
-    auto wanted = with_fitting_overrides(*shared, overrides, left_out);
-    if (!wanted)
-        return wanted.error();
-    if (const Status put = put_in_force(*wanted); !put)
-        return put;
-    log_left_out(left_out);
-    fleet_ = version;
-    applied_.reset();
-    overrides_ = std::move(overrides);
-    wanted_ = *std::move(wanted);
-    return {};
-}
-
-// On disk first: whoever was told that one holds, or is over, finds it so after a crash.
-Status Keeper::take_overrides(std::vector<PolicyOverride> overrides) {
-    auto wanted = with_fleet(applied_ ? *applied_ : config_, fleet_, overrides);
-    if (!wanted)
-        return wanted.error();
-    if (const Status put = put_in_force(*wanted, [&] { save_overrides(overrides); }); !put) {
-        save_overrides(overrides_);
-        return put;
-    }
-    overrides_ = std::move(overrides);
-    wanted_ = *std::move(wanted);
-    return {};
-}
-
-// A disk that can't take them stops no operator: it is tried again at each tick.
-void Keeper::save_overrides(const std::vector<PolicyOverride>& overrides) {
-    const bool is_kept = kept_overrides_ == overrides;
-    if (is_kept && override_error_.empty())
-        return;
-    const Status saved = is_kept ? Status() : OverrideFile(options_.state_dir).save(overrides);
-    if (saved)
-        kept_overrides_ = overrides;
-    else if (override_error_.empty())
-        log_error("overrides would not outlive a restart", saved.error());
-    override_error_ = saved ? std::string() : saved.error().message;
-    note_unsaved();
-}
-
-Status Keeper::override_policy(PolicyOverride entry, std::chrono::nanoseconds lasts) {
-    entry.until_ms = boot_clock_ms() +
-                     static_cast<uint64_t>(std::chrono::duration_cast<milliseconds>(lasts).count());
-    auto overrides = overrides_;
-    put_override(overrides, std::move(entry));
-    return take_overrides(std::move(overrides));
-}
-
-Status Keeper::end_override(const std::string& service) {
-    auto overrides = overrides_;
-    (void)drop_override(overrides, service, false);
-    return take_overrides(std::move(overrides));
-}
-
-void Keeper::end_overrides_in_time() {
-    auto overrides = overrides_;
-    if (!drop_ended(overrides, boot_clock_ms()))
-        return;
-    const size_t ended = overrides_.size() - overrides.size();
-    const Status done = take_overrides(std::move(overrides));
-    std::string why = done || done.error().busy ? std::string() : done.error().message;
-    if (done)
-        log(LogLevel::info, "overrides that are over: " + std::to_string(ended));
-    else if (!why.empty() && why != still_there_)
-        log_error("an override is over, and still in force", done.error());
-    still_there_ = std::move(why);
-}
-
-// --- the configuration ---------------------------------------------------------------------------
-
-Status Keeper::reload() {
-    next_config_.reset();
-    auto config = load_config_file(options_.config);
-    Status sound = config ? check_interfaces(*config) : config.error();
-    if (sound)
-        return take_config(*std::move(config));
-    standing_.config_error = sound.error().message;
-    return sound;
-}
-
-Status Keeper::take_config(ConfigFile config) {
-    auto wanted = with_fleet(config, fleet_, overrides_);
-    const Status status = wanted ? put_in_force(*wanted) : wanted.error();
-    const std::string error = status ? std::string() : status.error().message;
-    if (!std::exchange(standing_.config_error, error).empty() && status)
-        log(LogLevel::info, "the configuration is good again");
-    if (status) {
-        applied_.reset();
-        const auto before = std::exchange(config_, std::move(config)).policy.interfaces;
-        wanted_ = *std::move(wanted);
-        update_wanted();
-        for (const std::string& interface : before)
-            if (standing_.attached.contains(interface) && !standing_.wanted.contains(interface))
-                log(LogLevel::warning, interface +
-                                           ": not in the configuration any more, and still "
-                                           "attached; to take it off: sluicectl detach " +
-                                           interface);
-    } else if (status.error().busy || (tables_ && policy_waits(*tables_))) {
-        next_config_ = std::move(config);
-    }
-    return status;
-}
-
-void Keeper::take_next_config() {
-    if (!next_config_ || (tables_ && policy_waits(*tables_)))
-        return;
-    const Status taken = take_config(*std::exchange(next_config_, std::nullopt));
-    if (!taken && !taken.error().busy)
-        log_error("the gate goes on with its old policy", taken.error());
-}
-
-// Somebody applied another file: it holds until the next reload, beneath the overrides.
-void Keeper::take_applied() {
-    if (!tables_ || fleet_ || seen_policy_ == current_policy_version(*tables_) ||
-        policy_waits(*tables_))
-        return;
-    auto current = current_policy(*tables_);
-    if (current && current->text != wanted_.text) {
-        ConfigFile applied{std::move(current->policy), std::move(current->text),
-                           std::move(current->source)};
-        std::vector<std::string> left_out;
-        auto wanted = with_fitting_overrides(applied, overrides_, left_out);
-        const Status put = wanted ? put_in_force(*wanted) : wanted.error();
-        if (!put && put.error().busy)
-            return;
-        log_left_out(left_out);
-        if (!put)
-            log_error("overrides do not lie over " + applied.source, put.error());
-        else
-            wanted_ = *std::move(wanted);
-        applied_ = std::move(applied);
-    }
-    seen_policy_ = current_policy_version(*tables_);
 }
 
 void Keeper::update_wanted() {

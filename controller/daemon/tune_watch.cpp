@@ -19,7 +19,7 @@ constexpr auto kPeriod = 15s;
 // With somebody who tunes by hand at this moment.
 constexpr std::chrono::milliseconds kPatience(5'000);
 
-void log_error(const std::string& interface, const Error& error) {
+void warn(const std::string& interface, const Error& error) {
     log(LogLevel::warning,
         "tune " + interface + ": " + error.message + (error.hint.empty() ? "" : "; " + error.hint));
 }
@@ -29,7 +29,7 @@ void tune(const Machine& machine, const JournalFolder& journals, const std::stri
     const auto report =
         apply_tuning(machine, journals, interface, {.wishes = wishes, .patience = kPatience});
     if (!report) {
-        log_error(interface, report.error());
+        warn(interface, report.error());
         return;
     }
     for (const Change& change : report->done)
@@ -114,7 +114,7 @@ void TuneWatch::look() {
         const auto known = std::ranges::find(last.interfaces, interface, &TunedInterface::name);
         const bool is_new = known == last.interfaces.end() || known->error != tuned.error;
         if (!tuned.error.empty() && is_new)
-            log_error(interface, error);
+            warn(interface, error);
         now.interfaces.push_back(std::move(tuned));
     }
     const std::lock_guard lock(mutex_);
