@@ -120,8 +120,8 @@ Result<Answer> ban(const BanOptions& options, const Session& session) {
         session.record({"ban", prefix.to_string(), bans_before(*words, now_ns),
                         options.source + " for " + options.ttl, options.reason},
                        answer.warnings);
-        if (const Status refreshed = refresh_protection(tables, rules, who); !refreshed)
-            return refreshed.error();
+        if (const Status known = protect_operator(rules, who); !known)
+            return known.error();
     }
     const auto outcome =
         options.dry_run ? rehearse(standing, *ttl, now_ns) : rules.ban(prefix, request);

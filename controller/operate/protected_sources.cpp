@@ -97,6 +97,8 @@ Status follow(SourceRules& rules, const Operator& who, const HostList& list,
     return replaced ? Status{} : replaced.error().with_context(list.name);
 }
 
+}  // namespace
+
 Status protect_operator(SourceRules& rules, const Operator& who) {
     if (!who.from)
         return {};
@@ -120,8 +122,6 @@ Status protect_operator(SourceRules& rules, const Operator& who) {
                                                                  .actor = who.name});
     return outcome ? Status{} : outcome.error().with_context(kSshPeers);
 }
-
-}  // namespace
 
 bool is_reserved_list(std::string_view list) {
     return std::find(kReserved.begin(), kReserved.end(), list) != kReserved.end();

@@ -36,6 +36,9 @@ Status protect_host(const Tables& tables, SourceRules& rules, const Operator& wh
 // The same, before anything by which more could be dropped; as wanted_protections() has it.
 Status refresh_protection(const Tables& tables, SourceRules& rules, const Operator& who);
 
+// The operator's SSH client alone, where he has one and there is room for another.
+Status protect_operator(SourceRules& rules, const Operator& who);
+
 // Warns where the operator's own SSH client is banned in spite of its protection: by force.
 Status warn_of_own_ban(SourceRules& rules, const Operator& who, std::vector<std::string>& warnings);
 
