@@ -25,9 +25,8 @@ constexpr int kLongestSilence_ms = 60'000;
 Status check_kind(const std::string& path, mode_t mode, bool or_a_pipe) {
     if (S_ISREG(mode) || (or_a_pipe && S_ISFIFO(mode)))
         return {};
-    if (S_ISDIR(mode))
-        return from_errno(EISDIR, "read " + path);
-    const std::string_view kind = S_ISFIFO(mode)   ? "a pipe"
+    const std::string_view kind = S_ISDIR(mode)    ? "a directory"
+                                  : S_ISFIFO(mode) ? "a pipe"
                                   : S_ISSOCK(mode) ? "a socket"
                                                    : "a device";
     return failed("read " + path + ": is " + std::string(kind) + ", not a file",

@@ -42,9 +42,12 @@ std::string text_of(const Json& event) {
                " packets before sluiced began to read: " + text("service") + ' ' + text("verdict");
     if (event.contains("lost"))
         return "… " + text("lost") + " lines lost: this terminal is too slow";
-    return text("time").substr(11, 12) + "  " + text("src") + " → " + text("dst") + ' ' +
-           text("proto") + '/' + text("dport") + "  " + text("verdict") + "  " +
-           (text("rule").empty() ? text("service") : text("rule")) + "  ×" + text("sampled_of");
+    // Who is dropped for his address alone is dropped before anybody looks for ports.
+    const std::string protocol =
+        text("proto") + (text("dport") == "0" ? std::string() : '/' + text("dport"));
+    return text("time").substr(11, 12) + "  " + text("src") + " → " + text("dst") + ' ' + protocol +
+           "  " + text("verdict") + "  " + (text("rule").empty() ? text("service") : text("rule")) +
+           "  ×" + text("sampled_of");
 }
 
 // Goes on until somebody ends it: lines are printed as they come, not handed back.

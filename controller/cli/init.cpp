@@ -62,8 +62,9 @@ void show(const Json& data, Screen& screen) {
         return;
     }
     const auto file = data["file"].get<std::string>();
+    const auto interface = data["interface"].get<std::string>();
     screen.line("Wrote " + file + ". Read it, then: sluicectl attach " +
-                data["interface"].get<std::string>() + " --config " + file);
+                (interface.empty() ? "IFACE" : interface) + " --config " + file);
 }
 
 }  // namespace

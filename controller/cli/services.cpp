@@ -14,6 +14,8 @@ Result<Answer> run(const Session& session) {
         return data.error();
     Answer answer;
     answer.data = *std::move(data);
+    for (const Json& reason : answer.data["idle"])
+        answer.warnings.push_back(reason.get<std::string>());
     return answer;
 }
 

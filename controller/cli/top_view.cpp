@@ -112,6 +112,8 @@ ViewLine title(const Json& data) {
     Row cells = {
         {"sluice  ", Style::strong},
         {mode + "  ", style_of_mode(mode)},
+        {data.value("idle", Json::array()).empty() ? "" : "NOT IN FORCE, see: services  ",
+         Style::bad},
         {"policy " + data["policy_version"].dump() + "  "},
         {"passed " + format_short(passed) + "/s  "},
         {"dropped " + format_short(dropped) + "/s", dropped > 0 ? Style::bad : Style::plain}};

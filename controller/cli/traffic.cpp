@@ -6,6 +6,7 @@
 
 #include "cli/format.h"
 #include "cli/through_daemon.h"
+#include "gate/attachment.h"
 #include "gate/budgets.h"
 #include "gate/counters.h"
 #include "gate/policy_store.h"
@@ -105,6 +106,18 @@ Result<Json> service_json(const Tables& tables, const Service& service, uint32_t
                  {"passed_bytes", passed_bytes(counters)}});
 }
 
+// Where nothing is dropped whatever the modes say, and what to do.
+Result<Json> idle_attachments(const Tables& tables) {
+    const auto all = attachments(tables);
+    if (!all)
+        return all.error();
+    Json reasons = Json::array();
+    for (const Attachment& attachment : *all)
+        if (auto reason = why_idle(attachment); !reason.empty())
+            reasons.push_back(std::move(reason));
+    return reasons;
+}
+
 double rate(const Json& now, const Json& before, const char* key, double seconds) {
     const auto count = [key](const Json& json) { return json.value(key, uint64_t{0}); };
     // A gate that was made anew in between begins at nothing again.
@@ -148,9 +161,13 @@ Result<Json> read_traffic(const Session& session) {
             return json.error();
         list.push_back(*std::move(json));
     }
+    auto idle = idle_attachments(tables);
+    if (!idle)
+        return idle.error();
     return Json({{"time_ns", gate_now_ns(tables)},
                  {"mode", mode_name(*mode)},
                  {"policy_version", policy->version},
+                 {"idle", *std::move(idle)},
                  {"services", list}});
 }
 

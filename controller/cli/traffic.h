@@ -8,8 +8,8 @@
 
 namespace sluice::cli {
 
-// {"time_ns", "mode", "policy_version", "services": […]} from the tables, all counts since the gate
-// was made.
+// {"time_ns", "mode", "policy_version", "idle": […], "services": […]} from the tables, all counts
+// since the gate was made; "idle" says of each attachment that drops nothing why, and the mend.
 Result<Json> read_traffic(const Session& session);
 
 // The same by the daemon, for whoever may not read the tables, or from the tables where it does not

@@ -13,6 +13,7 @@
 
 #include "gate/attachment.h"
 #include "gate/source_rules.h"
+#include "gate/xdp_link.h"
 #include "operate/apply_policy.h"
 #include "operate/gate_access.h"
 #include "operate/protected_sources.h"
@@ -41,6 +42,7 @@ void remove_directory(const std::string& path) {
     std::filesystem::remove_all(path, ignored);
 }
 
+// All of them, also those that hold nothing any more because their interface is gone.
 std::vector<std::string> links_in(const std::string& pin_dir) {
     std::vector<std::string> links;
     std::error_code ignored;
@@ -125,9 +127,12 @@ Result<UpgradeReport> upgrade_gate(const UpgradeOptions& options) {
                           options.pin_dir);
     UpgradeReport report;
     auto tables = tables_in(next, options, report);
-    for (size_t i = 0; tables && i < links.size(); ++i)
+    for (size_t i = 0; tables && i < links.size(); ++i) {
+        if (link_interface(links[i]) == 0)
+            continue;
         if (const auto taken = take_over(*tables, links[i]); !taken)
             tables = taken.error();
+    }
     if (!tables) {
         // With an interface on it, it stays, to go on from there.
         if (links_in(next).empty())

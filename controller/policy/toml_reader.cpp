@@ -96,9 +96,22 @@ std::string missing_quotes(std::string_view text, uint32_t number) {
     return "; text needs quotes: " + in_quotes(value);
 }
 
-// The library says only what it met in the quote's place: mostly the end of the line.
-bool is_unclosed_string(std::string_view what) {
-    return what.find("parsing string") != std::string_view::npos;
+// The library says only what it met in the place of what is missing: mostly the end of the line.
+std::string mend_of(std::string_view what, std::string_view text, uint32_t line) {
+    const auto is_about = [&](std::string_view part) {
+        return what.find(part) != std::string_view::npos;
+    };
+    if (is_about(" string: "))
+        return "; is a closing quote missing?";
+    if (std::string quotes = missing_quotes(text, line); !quotes.empty())
+        return quotes;
+    if (is_about("parsing array"))
+        return "; is a closing ] missing?";
+    if (is_about("parsing table header"))
+        return "; a heading is [name] or [[name]]";
+    if (is_about("parsing key"))
+        return "; a line is: key = value";
+    return "";
 }
 
 }  // namespace
@@ -111,8 +124,7 @@ Result<ConfigTable> read_toml(std::string_view text, std::string_view file_name)
         const std::string what(parsed.error().description());
         const toml::source_region& source = parsed.error().source();
         return failed(location(source, file_name).to_string() + ": " + what +
-                      (is_unclosed_string(what) ? "; is a closing quote missing?"
-                                                : missing_quotes(text, source.begin.line)));
+                      mend_of(what, text, source.begin.line));
     }
     return convert_table(parsed.table(), file_name);
 }

@@ -35,7 +35,8 @@ TEST(InputFile, DevicesAndFoldersAreRefused) {
     for (const char* device : {"/dev/zero", "/dev/full", "/dev/random", "/dev/null"})
         for (const InputFile& wanted : {kFile, kFileOrPipe})
             EXPECT_THAT(read_input_file(device, wanted).error().message, HasSubstr("is a device"));
-    EXPECT_THAT(read_input_file("/tmp", kFile).error().message, HasSubstr("Is a directory"));
+    EXPECT_THAT(read_input_file("/tmp", kFile).error().message,
+                HasSubstr("is a directory, not a file"));
     EXPECT_EQ(read_input_file("/nonexistent", kFile).error().code, ErrorCode::not_found);
 }
 

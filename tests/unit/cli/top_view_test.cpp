@@ -101,6 +101,14 @@ TEST(TopView, ATextOrAMessageTakesItsPlace) {
     EXPECT_FALSE(shows(lines, "q quit"));
 }
 
+TEST(TopView, SaysWhereNothingIsInForce) {
+    Json data = busy(1, 3);
+    data["idle"] = Json::array();
+    EXPECT_FALSE(shows(draw_top(data, TopChoice{}, 24, 80), "NOT IN FORCE"));
+    data["idle"].push_back("eth0: not confirmed in time");
+    EXPECT_TRUE(shows(draw_top(data, TopChoice{}, 24, 80), "NOT IN FORCE"));
+}
+
 TEST(TopView, HandsTheTerminalNothingToObey) {
     Json data = busy(1, 1);
     data["sources"][0]["rule"] = "\x1b[2Jx";

@@ -93,7 +93,7 @@ TEST(LoadPolicy, SaysWhichFileCannotBeRead) {
 
     const auto no_file = load_policy(folder.path());
     ASSERT_FALSE(no_file);
-    EXPECT_THAT(no_file.error().message, HasSubstr("Is a directory"));
+    EXPECT_THAT(no_file.error().message, HasSubstr("is a directory, not a file"));
 }
 
 TEST(LoadPolicy, TakesRegularFilesOfASizeThatAGateCanKeep) {

@@ -83,6 +83,17 @@ TEST(Refusal, TextWithoutQuotesIsToldSo) {
     EXPECT_THAT(twice.error().message, testing::Not(testing::HasSubstr("quotes")));
 }
 
+TEST(Refusal, SyntaxErrorsSayWhatIsMissing) {
+    const auto mend = [](const char* text) {
+        const auto policy = parse_policy(text, "sluice.toml");
+        return policy ? "" : policy.error().message.substr(policy.error().message.rfind("; "));
+    };
+    EXPECT_EQ(mend("mode = 'observe"), "; is a closing quote missing?");
+    EXPECT_EQ(mend("interfaces = ['eth0'\n"), "; is a closing ] missing?");
+    EXPECT_EQ(mend("[[service]\n"), "; a heading is [name] or [[name]]");
+    EXPECT_EQ(mend("mode = 'off'\nservices"), "; a line is: key = value");
+}
+
 TEST(Refusal, ControlNeedsNoGroup) {
     EXPECT_TRUE(parse_policy("[control]\n", "sluice.toml"));
 }
