@@ -195,7 +195,9 @@ FeedKeys::FeedKeys(std::string_view fleet)
       feed(base + ":feed"),
       gone(base + ":gone"),
       meta(base + ":meta"),
+      order(base + ":order"),
       switches(base + ":switches"),
+      turn(base + ":turn"),
       audit("sluice:{" + std::string(fleet) + ":audit}") {}
 
 std::string FeedKeys::bucket(unsigned number) const {

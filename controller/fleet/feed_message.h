@@ -32,7 +32,8 @@ struct FeedKeys {
     [[nodiscard]] std::string bucket(unsigned number) const;
 
     std::string base;  // in front of all others
-    std::string digest, feed, gone, meta, switches;
+    std::string digest, feed, gone, meta, order, switches;
+    std::string turn;  // there while a host reads much
     std::string audit;
 };
 

@@ -173,34 +173,42 @@ uint64_t FeedSync::now_ms() const {
 
 // --- what changed --------------------------------------------------------------------------------
 
-Status FeedSync::poll() {
+Result<FeedSync::Heard> FeedSync::hear() {
     redis::Command read{"XREAD", "COUNT"};
     read.add(kMostEntries).add("STREAMS").add(keys_->feed);
     read.add(book_.feed_id.empty() ? "0" : book_.feed_id);
     const auto replies = ask({feed_meta_command(*keys_), read, {"TIME"}});
     if (!replies)
         return replies.error();
-    const auto meta = parse_feed_meta((*replies)[0]);
-    const auto entries = parse_feed_entries((*replies)[1]);
+    auto meta = parse_feed_meta((*replies)[0]);
     if (!meta)
         return meta.error();
+    auto entries = parse_feed_entries((*replies)[1]);
     if (!entries)
         return entries.error();
     if (const Status learned = learn_time((*replies)[2]); !learned)
-        return learned;
-    // Another server, or one that lost what it had: what it says now does not follow from before.
-    if (meta->epoch != book_.epoch || redis_->health().run_id != run_id_)
-        return compare();
+        return learned.error();
+    Heard heard{*std::move(meta), *std::move(entries), false, true};
     uint64_t expected = book_.rev;
-    for (const FeedEntry& entry : *entries)
+    for (const FeedEntry& entry : heard.entries)
         if (entry.rev > book_.rev && entry.rev != ++expected)
-            return compare();  // the stream was cut in between
-    const bool is_all = entries->size() < kMostEntries;
-    if (is_all && expected < meta->rev)
+            heard.is_whole = false;
+    heard.is_all = heard.entries.size() < kMostEntries;
+    if (heard.is_all && expected < heard.meta.rev)
+        heard.is_whole = false;
+    return heard;
+}
+
+Status FeedSync::poll() {
+    const auto heard = hear();
+    if (!heard)
+        return heard.error();
+    // Another server, or one that lost what it had: what it says now does not follow from before.
+    if (heard->meta.epoch != book_.epoch || redis_->health().run_id != run_id_ || !heard->is_whole)
         return compare();
-    if (const Status taken = take(*entries); !taken)
+    if (const Status taken = take(heard->entries); !taken)
         return taken;
-    if (!is_all)
+    if (!heard->is_all)
         due_ = Clock::now();
     return {};
 }

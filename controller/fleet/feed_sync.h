@@ -64,6 +64,13 @@ class FeedSync {
     // Who writes to the gate otherwise is done by then; if not, the next poll tries again.
     static constexpr std::chrono::milliseconds kPatience{200};
 
+    // What the stream has since the last time.
+    struct Heard {
+        FeedMeta meta;
+        std::vector<FeedEntry> entries;
+        bool is_all = false;    // there was no more
+        bool is_whole = false;  // nothing was cut in between
+    };
     // What Redis has of the buckets that differ.
     struct Found {
         std::vector<FeedRecord> news;
@@ -74,9 +81,12 @@ class FeedSync {
     bool look_at_gate();
     void look_at_policy();
     Status begin(const Policy& policy);
+    Result<Heard> hear();
     Status poll();
     // feed_compare.cpp
     Status compare();
+    Status catch_up();
+    Status take_turn();
     Status read_buckets(const std::vector<unsigned>& buckets, Found& found);
     Result<std::vector<unsigned>> read_chunk(std::span<const unsigned> buckets, bool is_last,
                                              Found& found);
@@ -115,6 +125,9 @@ class FeedSync {
     FeedBook book_;
     std::vector<unsigned> unread_;  // buckets that are to be read whatever their digests say
     bool must_compare_ = true;
+    bool is_my_turn_ = false;     // to read much
+    bool is_miscounted_ = false;  // Redis has more members, or fewer, and the same digests
+    Clock::time_point all_read_{};
     bool is_accepted_ = false;  // somebody said that what Redis has is right
     bool is_changed_ = false;   // since the book was written down
     uint64_t redis_ms_;         // Redis's clock, when it was last heard, and when that was

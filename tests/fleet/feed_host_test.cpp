@@ -1,6 +1,9 @@
 // Hosts that follow the feed, each with real tables of its own, and one real Redis: what they put
 // in force, what they refuse, and what they hold on to.
+#include <cstdlib>
+#include <cstring>
 #include <filesystem>
+#include <thread>
 
 #include "fleet/feed_message.h"
 #include "fleet/feed_sync.h"
@@ -31,8 +34,9 @@ IpAddress address(std::string_view text) {
 // A host: a gate of its own, a folder of its own, and what follows the feed.
 class Host {
   public:
-    Host(std::string pin_dir, const RedisServer& server) : pin_dir_(std::move(pin_dir)) {
-        tables_.emplace(Tables::create(pin_dir_, small_sizes()).value());
+    Host(std::string pin_dir, const RedisServer& server, const TableSizes& sizes = small_sizes())
+        : pin_dir_(std::move(pin_dir)) {
+        tables_.emplace(Tables::create(pin_dir_, sizes).value());
         const std::string text =
             "mode = \"enforce\"\n[[service]]\nname = \"web\"\n"
             "match = [\"tcp/443\"]\n[service.per_source]\n"
@@ -123,6 +127,12 @@ class FeedHost : public GateTest {
         options.url = server_->url();
         options.connect_timeout = options.command_timeout = 20s;
         redis_.emplace(Redis::open(options).value());
+    }
+    int calls(std::string_view command) {
+        const std::string stats = lab::text(run({"INFO", "commandstats"}));
+        const std::string name = "cmdstat_" + std::string(command) + ":calls=";
+        const size_t at = stats.find(name);
+        return at == std::string::npos ? 0 : std::stoi(stats.substr(at + name.size()));
     }
     void add_host() { other_ = std::make_unique<Host>(pin_dir_ + "-b", *server_); }
     redis::Reply run(const Command& command) { return redis_->run(command).value(); }
@@ -250,6 +260,27 @@ TEST_F(FeedHost, WhoJoinsLaterLearnsAll) {
     EXPECT_TRUE(other_->soon([&] { return other_->mode(OneService{"web"}) == Mode::observe; }));
 }
 
+// As one bucket in 65,536 does by chance.
+TEST_F(FeedHost, ABucketThatLooksEmptyIsReadAllTheSame) {
+    const auto look_empty = [&](std::string_view banned) {
+        Command set{"SETRANGE", keys_.digest};
+        set.add(2 * feed_bucket(prefix(banned))).add(std::string_view("\0\0", 2));
+        (void)run(set);
+    };
+    ban("192.0.2.1");
+    ASSERT_TRUE(host_->soon([&] { return host_->bans("192.0.2.1"); }));
+    host_->restart();
+    ban("192.0.2.2");
+    look_empty("192.0.2.2");
+    (void)run({"DEL", keys_.feed});
+    add_host();
+    EXPECT_TRUE(other_->soon([&] { return other_->bans("192.0.2.2"); })) << "who begins reads all";
+    EXPECT_TRUE(host_->soon([&] {
+        host_->sync().compare_soon();
+        return host_->bans("192.0.2.2");
+    })) << "there are two, and all digests agree";
+}
+
 TEST_F(FeedHost, AGapInTheStreamIsNoticed) {
     ban("192.0.2.1");
     ASSERT_TRUE(host_->soon([&] { return host_->bans("192.0.2.1"); }));
@@ -271,10 +302,7 @@ TEST_F(FeedHost, ARestartGoesOnFromTheDisk) {
     unban("10.9.0.7");
     (void)run({"CONFIG", "RESETSTAT"});
     ASSERT_TRUE(host_->soon([&] { return host_->bans("192.0.2.1") && !host_->bans("10.9.0.7"); }));
-    const std::string stats = lab::text(run({"INFO", "commandstats"}));
-    const size_t at = stats.find("cmdstat_hgetall:calls=");
-    ASSERT_NE(at, std::string::npos);
-    EXPECT_LE(std::stoi(stats.substr(at + 22)), 4) << "the buckets that differ, and the switches";
+    EXPECT_EQ(calls("hgetall"), 1) << "the switches: what has changed is in the stream";
 }
 
 TEST_F(FeedHost, WithoutItsFileAHostKnowsItsGateAgain) {
@@ -451,6 +479,103 @@ TEST_F(FeedHost, ABanThatEndsIsNoDifference) {
     ASSERT_TRUE(host_->soon([&] { return host_->standing().records == 2; }));
     EXPECT_EQ(host_->standing().lost, 0U);
     EXPECT_TRUE(host_->bans("192.0.2.2"));
+}
+
+// --- many of both --------------------------------------------------------------------------------
+
+// All of a fleet, whose connections break at the same moment.
+class ManyFeedHosts : public FeedHost {
+  protected:
+    // A million bans and twenty hosts take minutes.
+    const bool is_long_ = std::getenv("SLUICE_FLEET_LAB") != nullptr;
+    const size_t bans_ = is_long_ ? 1'000'000 : 20'000;
+    const size_t count_ = is_long_ ? 20 : 6;
+
+    void SetUp() override {
+        FeedHost::SetUp();
+        if (IsSkipped())
+            return;
+        for (size_t done = 0; done < bans_;) {
+            std::vector<Command> commands;
+            for (; commands.size() < 1'000; ++done)
+                commands.push_back(feed_ban_command(
+                    keys_, {.prefix = prefix("10." + std::to_string(done >> 16) + '.' +
+                                             std::to_string(done >> 8 & 255) + '.' +
+                                             std::to_string(done & 255)),
+                            .ttl = 10h}));
+            const auto replies = redis_->run(commands);
+            ASSERT_TRUE(replies) << replies.error().message;
+            for (const redis::Reply& reply : *replies) {
+                const auto banned = parse_feed_banned(reply);
+                ASSERT_TRUE(banned) << banned.error().message;
+            }
+        }
+        TableSizes sizes = small_sizes();
+        sizes.ban4_lines = is_long_ ? 1U << 18 : 1U << 13;
+        sizes.listing = is_long_ ? 1U << 21 : 1U << 16;
+        for (size_t i = 0; i < count_; ++i)
+            hosts_.push_back(
+                std::make_unique<Host>(pin_dir_ + "-m" + std::to_string(i), *server_, sizes));
+    }
+    void TearDown() override {
+        hosts_.clear();
+        FeedHost::TearDown();
+    }
+
+    double redis_cpu() {
+        const std::string cpu = lab::text(run({"INFO", "cpu"}));
+        double seconds = 0;
+        for (const char* name : {"used_cpu_sys:", "used_cpu_user:"})
+            seconds += std::stod(cpu.substr(cpu.find(name) + std::strlen(name)));
+        return seconds;
+    }
+    // Each in a thread of its own, until all are done. Returns what Redis spent, of one core.
+    double run_all(const std::function<bool(Host&)>& is_done) {
+        const double cpu = redis_cpu();
+        const auto begun = std::chrono::steady_clock::now();
+        std::vector<std::thread> threads;
+        for (const auto& host : hosts_)
+            threads.emplace_back([&] {
+                while (!is_done(*host) &&
+                       std::chrono::steady_clock::now() - begun < (is_long_ ? 10min : 1min)) {
+                    host->sync().step();
+                    std::this_thread::sleep_for(20ms);
+                }
+            });
+        for (std::thread& thread : threads)
+            thread.join();
+        const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun;
+        const double spent = redis_cpu() - cpu;
+        std::printf("%zu hosts, %zu bans: Redis spent %.2f s in %.1f s\n", hosts_.size(), bans_,
+                    spent, took.count());
+        return spent / took.count();
+    }
+
+    std::vector<std::unique_ptr<Host>> hosts_;
+};
+
+TEST_F(ManyFeedHosts, DoNotKeepRedisBusy) {
+    const auto has = [&](size_t records) {
+        return [records](Host& host) {
+            return host.standing().records == records && host.standing().error.empty();
+        };
+    };
+    // That know nothing yet: 40 % of a core for those who read, and the polls of all.
+    EXPECT_LT(run_all(has(bans_)), 0.55);
+    for (const auto& host : hosts_)
+        ASSERT_EQ(host->standing().records, bans_);
+
+    // That know nearly all of it: what has changed lies in as many buckets as there are.
+    constexpr size_t kChanged = 4'000;
+    for (size_t i = 0; i < kChanged; ++i)
+        ban({.prefix = prefix("11.0." + std::to_string(i >> 8) + '.' + std::to_string(i & 255)),
+             .ttl = 10h});
+    (void)run({"CONFIG", "RESETSTAT"});
+    (void)run({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
+    (void)run_all(has(bans_ + kChanged));
+    for (const auto& host : hosts_)
+        ASSERT_EQ(host->standing().records, bans_ + kChanged);
+    EXPECT_LE(calls("hgetall"), static_cast<int>(2 * count_)) << "the switches, no bans";
 }
 
 }  // namespace
