@@ -25,11 +25,15 @@ uint64_t boot_clock_ms() {
     return milliseconds_of(CLOCK_BOOTTIME);
 }
 
-std::string boot_id() {
-    auto text = read_file("/proc/sys/kernel/random/boot_id").value();
-    while (text.ends_with('\n'))
-        text.pop_back();
-    return text;
+// Read once: later there may be no descriptor for it.
+const std::string& boot_id() {
+    static const std::string id = [] {
+        auto text = read_file("/proc/sys/kernel/random/boot_id").value();
+        while (text.ends_with('\n'))
+            text.pop_back();
+        return text;
+    }();
+    return id;
 }
 
 Moment moment_now() {

@@ -13,7 +13,7 @@ uint64_t wall_clock_ms();
 uint64_t boot_clock_ms();
 
 // Another one after each boot.
-std::string boot_id();
+const std::string& boot_id();
 
 // One moment by both clocks, and of which boot: to tell, when it is read from disk, how long ago it
 // was.

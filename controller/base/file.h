@@ -14,7 +14,7 @@ namespace sluice {
 Result<UniqueFd> open_file(const std::string& path);
 
 // The same as a whole; also for /proc, whose files have no size.
-Result<std::string> read_file(const std::string& path);
+Result<std::string> read_file(const std::string& path);  // of at most 1 GiB
 
 // Whole or not at all, whatever crashes: written beside it as NAME.new, fsynced, and renamed over
 // it. Folders between are made; root alone can read it.

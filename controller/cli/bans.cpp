@@ -87,10 +87,11 @@ void warn_about(const ListFile& list, std::vector<std::string>& warnings) {
     if (list.host_bits_cleared != 0)
         warnings.push_back(plural(list.host_bits_cleared, "prefix") + " had host bits set");
     if (list.reserved != 0)
-        warnings.push_back(names(list.reserved_prefixes, list.reserved) +
-                           ": private, loopback or otherwise reserved, and taken like all others; "
-                           "to spare one: sluicectl allow " +
-                           list.reserved_prefixes.front().to_string());
+        warnings.push_back(
+            names(list.reserved_prefixes, list.reserved) +
+            ": private, loopback or otherwise reserved, which is no reason to spare them; "
+            "to spare one: sluicectl allow " +
+            list.reserved_prefixes.front().to_string());
 }
 
 void warn_about(const ImportOutcome& outcome, std::vector<std::string>& warnings) {

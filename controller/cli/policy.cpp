@@ -1,12 +1,12 @@
 // sluicectl policy: check a configuration, apply it, show what is in force.
 #include <algorithm>
+#include <iterator>
 
 #include "cli/command_line.h"
 #include "cli/format.h"
 #include "cli/policy_of_fleet.h"
 #include "cli/policy_override.h"
 #include "fleet/fleet_policy.h"
-#include "gate/make_anew.h"
 #include "gate/policy_store.h"
 #include "gate/source_rules.h"
 #include "gate/switches.h"
@@ -130,11 +130,7 @@ Result<Answer> apply(const std::string& path, const std::optional<std::string>& 
         answer.warnings.push_back("it takes the place of " + replaced->source +
                                   " on this host, until the fleet's policy changes or sluiced "
                                   "starts again");
-    if (const auto cpus = cpu_count())
-        for (const std::string& shortfall :
-             shortfalls(tables.sizes, needed_sizes(config->policy, *cpus)))
-            answer.warnings.push_back("made for less than this policy asks for: " + shortfall +
-                                      "; to change that, " + std::string(kMakeAnew));
+    std::ranges::copy(remarks_on(tables, config->policy), std::back_inserter(answer.warnings));
     warn_of_overrides(tables, overrides_before, within->has_value(), answer.warnings);
     SourceRules rules(tables);
     if (const Status looked = warn_of_own_ban(rules, who, answer.warnings); !looked)

@@ -121,6 +121,8 @@ Status override_here(const Wanted& wanted, const Options& options, const Session
     if (done) {
         session.made();
         answer.changed = true;
+        if (const std::string why = session.overrides.unsaved(); !why.empty())
+            answer.warnings.push_back("would not outlive a restart of sluiced: " + why);
     }
     return done;
 }

@@ -29,6 +29,8 @@ struct OverrideDesk {
     std::function<Status(const std::string& service)> end;
     // Of this host and of the fleet.
     std::function<std::vector<PolicyOverride>()> list;
+    // Why they would not outlive a restart; empty where they would.
+    std::function<std::string()> unsaved;
 
     // On this host alone.
     [[nodiscard]] bool has(const std::string& service) const {

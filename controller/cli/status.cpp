@@ -298,6 +298,8 @@ void show(const Json& data, Screen& screen) {
     for (const auto& [problem, meaning] :
          {std::pair("config_error", "the old configuration holds: "),
           std::pair("state_error", "bans would not outlive a reboot: "),
+          std::pair("override_error", "other numbers would not outlive a restart: "),
+          std::pair("audit_error", "changes are not audited: "),
           std::pair("events_error", "events are lost: ")})
         if (daemon.contains(problem) && daemon[problem].is_string())
             fields.push_back({"", {meaning + daemon[problem].get<std::string>(), Style::bad}});

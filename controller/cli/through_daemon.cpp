@@ -26,7 +26,12 @@ constexpr std::array<std::string_view, 2> kLists = {"bans", "allows"};
 // Those that ask the daemon by themselves, as often as they need.
 constexpr std::array<std::string_view, 2> kAskThemselves = {"services", "top"};
 
-// What a large flush takes, on top of the wait for the lock.
+// These may take a minute, or wait for Redis. All else is answered within milliseconds by a daemon
+// that is alive, so that whoever needs the gate off is not held up by one that hangs.
+constexpr std::array<std::string_view, 12> kSlow = {
+    "attach",          "detach",         "bans flush",     "unban",
+    "confirm",         "sync",           "policy promote", "policy rollback",
+    "policy override", "policy history", "policy show",    "drill"};
 constexpr std::chrono::seconds kWork(60);
 // Between two tries, while another program writes.
 constexpr std::chrono::milliseconds kPause(50);
@@ -94,7 +99,13 @@ std::optional<Result<Answer>> through_daemon(const std::string& command, int cou
 
 std::optional<Result<Answer>> ask_daemon(const std::vector<std::string>& words,
                                          const Session& session) {
-    auto client = ControlClient::connect(session.socket, session.timeout + kWork);
+    std::string command;
+    for (const std::string& word : words)
+        command += (command.empty() ? "" : " ") + word;
+    const bool is_slow = std::ranges::any_of(
+        kSlow, [&](std::string_view slow) { return command.find(slow) != std::string::npos; });
+    auto client =
+        ControlClient::connect(session.socket, is_slow ? session.timeout + kWork : session.timeout);
     if (!client)
         return std::nullopt;
     ControlRequest request;
@@ -104,6 +115,11 @@ std::optional<Result<Answer>> ask_daemon(const std::vector<std::string>& words,
     if (session.who.from)
         request.from = session.who.from->to_string();
     const auto answer = ask_until_free(*client, request, session.timeout);
+    // What it has not begun by now it will not do: it is seen to that nobody waits any more.
+    if (!answer && answer.error().code == ErrorCode::unreachable && !is_slow) {
+        session.progress("sluiced does not answer: straight on the gate's tables");
+        return std::nullopt;
+    }
     if (!answer)
         return Result<Answer>(answer.error());
     if (answer->value("ok", false))

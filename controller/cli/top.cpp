@@ -90,9 +90,13 @@ class Watch {
             }
             if (steady_clock::now() < due)
                 continue;
-            if (!choice_.paused)
-                if (const Status done = refresh(terminal.rows()); !done)
-                    choice_.message = done.error().message;
+            if (!choice_.paused) {
+                const Status done = refresh(terminal.rows());
+                // What failed before is of no interest once it works again.
+                if (!done || !failure_.empty())
+                    choice_.message = done ? std::string() : done.error().message;
+                failure_ = done ? std::string() : done.error().message;
+            }
             due = steady_clock::now() + kRefresh;
         }
     }
@@ -233,6 +237,7 @@ class Watch {
     Json before_;
     bool ban_pending_ = false;
     bool stale_ = false;
+    std::string failure_;  // of the last reading
 };
 
 Result<Answer> run(const Options& options, const Session& session) {

@@ -63,7 +63,7 @@ Result<std::string> ControlClient::read_line() {
         else if (errno == EAGAIN || errno == EWOULDBLOCK)
             return make_error(ErrorCode::unreachable, "the daemon did not answer in time",
                               "what it has not begun by now it will not do; see what it did: "
-                              "sluicectl audit");
+                              "sluicectl audit; past it, on the tables: --socket none");
         else if (errno != EINTR)
             return gone();
     }

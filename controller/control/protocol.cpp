@@ -1,5 +1,6 @@
 #include "control/protocol.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace sluice {
@@ -66,7 +67,9 @@ Result<ControlRequest> parse_request(std::string_view line) {
                 return bad_request("\"from\" must be an address");
             request.from = value.get<std::string>();
         } else if (key == "actor") {
-            if (!value.is_string())
+            const auto is_control = [](char c) { return static_cast<unsigned char>(c) < ' '; };
+            if (!value.is_string() ||
+                std::ranges::any_of(value.get_ref<const std::string&>(), is_control))
                 return bad_request("\"actor\" must be a name");
             request.actor = value.get<std::string>();
         } else {

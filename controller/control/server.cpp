@@ -27,6 +27,8 @@ constexpr size_t kMostClients = 256;
 constexpr size_t kKeptForRoot = 16;
 // Without a word for so long, a client gives way to one that has something to say.
 constexpr std::chrono::seconds kIdle(10);
+// So long nobody is let in once the process has no descriptor, or no memory, for another client.
+constexpr std::chrono::milliseconds kNoDescriptors(500);
 // What a follower may be behind before it loses lines.
 constexpr size_t kFollowerBacklog = 1U << 20;
 // As many may wait to be let in, while one command takes its time.
@@ -131,7 +133,8 @@ bool ControlServer::look_after_name() {
 }
 
 void ControlServer::add_polls(std::vector<pollfd>& polls) const {
-    polls.push_back({listener_.get(), POLLIN, 0});
+    if (std::chrono::steady_clock::now() >= accept_from_)
+        polls.push_back({listener_.get(), POLLIN, 0});
     for (const auto& [fd, client] : clients_) {
         short wanted = 0;
         // Who does not read his answers is not asked for more questions.
@@ -166,8 +169,12 @@ void ControlServer::handle(const pollfd& event) {
 void ControlServer::accept() {
     for (;;) {
         UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-        if (!socket)
+        if (!socket) {
+            // Whoever waits would be reported again at once.
+            if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+                accept_from_ = std::chrono::steady_clock::now() + kNoDescriptors;
             return;
+        }
         ucred credentials{};
         socklen_t size = sizeof(credentials);
         if (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0)

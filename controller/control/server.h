@@ -92,7 +92,8 @@ class ControlServer {
     std::optional<std::pair<dev_t, ino_t>> name_;
     ControlHandler handler_;
     std::map<int, Client> clients_;  // by descriptor
-    int answered_ = -1;              // whose turn it was
+    std::chrono::steady_clock::time_point accept_from_{};
+    int answered_ = -1;  // whose turn it was
 };
 
 }  // namespace sluice

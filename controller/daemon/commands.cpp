@@ -8,6 +8,7 @@
 
 #include "cli/command_line.h"
 #include "cli/through_daemon.h"
+#include "observe/audit.h"
 #include "operate/gate_access.h"
 
 namespace sluice {
@@ -34,6 +35,7 @@ cli::Json or_null(const std::string& text) {
 void add_daemon(const CommandContext& context, cli::Answer& status) {
     const auto uptime = std::chrono::steady_clock::now() - context.started;
     const KeeperStanding& standing = context.keeper->standing();
+    const Status audit = AuditLog(context.state_dir).check();
     status.data["daemon"] = {
         {"running", true},
         {"pid", ::getpid()},
@@ -43,10 +45,13 @@ void add_daemon(const CommandContext& context, cli::Answer& status) {
         {"reattached", standing.reattached},
         {"config_error", or_null(standing.config_error)},
         {"state_error", or_null(standing.state_error)},
+        {"override_error", or_null(standing.override_error)},
         {"state_lost", or_null(standing.state_lost)},
+        {"audit_error", or_null(audit ? std::string() : audit.error().message)},
         {"events_error", or_null(context.events->error())}};
     if (!standing.state_lost.empty())
-        status.warnings.push_back("not in force: " + standing.state_lost);
+        status.warnings.push_back("not in force: " + standing.state_lost +
+                                  "; said until the next start of sluiced");
 }
 
 void add_tuning(const TuneStanding& standing, cli::Answer& status) {
@@ -116,7 +121,8 @@ Result<cli::Answer> run(const CommandContext& context, const ControlRequest& req
             },
         .end = [&context](
                    const std::string& service) { return context.keeper->end_override(service); },
-        .list = [&context] { return context.keeper->overrides(); }};
+        .list = [&context] { return context.keeper->overrides(); },
+        .unsaved = [&context] { return context.keeper->standing().override_error; }};
     session->compare_feed = [&context] { context.feed->compare_soon(); };
     session->prepare_attach = [&context](AttachOptions& attach) {
         context.keeper->prepare(attach);

@@ -204,7 +204,12 @@ void Keeper::restore(Tables& tables, bool switches_only) {
     if (!held)
         lose("the bans of before", saved ? state_.set_aside(held.error()) : saved.error());
     else if (*held != 0)
-        log(LogLevel::info, "bans and allows that are back from disk: " + std::to_string(*held));
+        log(LogLevel::info,
+            "bans, allows and graces that are back from disk: " + std::to_string(*held));
+    if (held && saved)
+        for (const SavedSwitch& entry : saved->switches)
+            log(LogLevel::info, "back from disk, as an operator left it: " + entry.id +
+                                    " in mode " + std::string(mode_name(entry.mode)));
     tables.settings().restored = 1;
 }
 
@@ -325,6 +330,8 @@ void Keeper::tick() {
     std::string missing = attached ? std::string() : attached.error().message;
     if (!missing.empty() && missing != missing_)
         log_error("not attached everywhere", attached.error());
+    if (missing.empty() && !missing_.empty())
+        log(LogLevel::info, "attached everywhere again");
     missing_ = std::move(missing);
     save_in_time();
 }
@@ -353,7 +360,11 @@ void Keeper::begin_save() {
 }
 
 Status Keeper::finish_save() {
-    last_save_ = saving_.get();
+    try {
+        last_save_ = saving_.get();
+    } catch (const std::exception& error) {  // no memory, for example
+        last_save_ = {failed(error.what()), 0, {}, last_save_.begun, steady_clock::now()};
+    }
     const Status& saved = last_save_.status;
     if (!saved && save_error_.empty())
         log_error("bans would not outlive a reboot", saved.error());
@@ -368,7 +379,8 @@ Status Keeper::finish_save() {
 }
 
 void Keeper::note_unsaved() {
-    standing_.state_error = save_error_.empty() ? override_error_ : save_error_;
+    standing_.state_error = save_error_;
+    standing_.override_error = override_error_;
 }
 
 Status Keeper::save_now() {

@@ -46,7 +46,8 @@ struct KeeperStanding {
     std::set<std::string> wanted;    // interfaces of the configuration that nobody took off
     std::set<std::string> attached;  // of them
     std::string config_error;        // of the last reload; empty where it was taken
-    std::string state_error;         // of the last save
+    std::string state_error;         // of the last save of bans, allows and switches
+    std::string override_error;      // of the last save of other numbers for a time
     std::string state_lost;          // why what the disk remembered is not in force
     uint64_t reattached = 0;         // times that an attachment was found lost and put back
 };

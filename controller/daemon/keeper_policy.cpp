@@ -39,6 +39,14 @@ void log_left_out(const std::vector<std::string>& overrides) {
         log(LogLevel::error, "left out, as it does not fit the policy: " + why);
 }
 
+// The operator's word about a rule goes with the rule.
+void log_gone(const std::vector<SwitchEntry>& before, const std::vector<SwitchEntry>& now) {
+    for (const SwitchEntry& entry : before)
+        if (std::ranges::find(now, entry.id, &SwitchEntry::id) == now.end())
+            log(LogLevel::warning, entry.id + " is not in this policy: the operator's override (" +
+                                       entry.now + ") is gone");
+}
+
 // Whoever applied it may still take it back; until then nothing else can be put in force.
 bool policy_waits(const Tables& tables) {
     return std::ranges::any_of(list_switches(tables), [](const SwitchEntry& entry) {
@@ -60,9 +68,12 @@ Status Keeper::put_in_force(const ConfigFile& config, const std::function<void()
     auto gate = open_to_write(patience_);
     if (!gate)
         return gate.error();
+    if (const Status free = may_apply_policy(gate->tables); !free)
+        return free;
     if (prepare)
         prepare();
     const uint64_t before = current_policy_version(*tables_);
+    const auto overrides = list_overrides(gate->tables);
     if (const Status written =
             AuditLog(options_.state_dir)
                 .write(self_, {"policy", config.source, "version " + std::to_string(before),
@@ -73,7 +84,10 @@ Status Keeper::put_in_force(const ConfigFile& config, const std::function<void()
     if (!version)
         return version.error();
     seen_policy_ = *version;
-    log(LogLevel::info, config.source + " is in force as version " + std::to_string(*version));
+    log(LogLevel::info, "in force as version " + std::to_string(*version) + ": " + config.source);
+    for (const std::string& remark : remarks_on(gate->tables, config.policy))
+        log(LogLevel::warning, remark);
+    log_gone(overrides, list_overrides(gate->tables));
     return {};
 }
 
@@ -145,10 +159,12 @@ Status Keeper::take_overrides(std::vector<PolicyOverride> overrides) {
 
 // A disk that can't take them stops no operator: it is tried again at each tick.
 void Keeper::save_overrides(const std::vector<PolicyOverride>& overrides) {
-    const bool is_kept = kept_overrides_ == overrides;
+    // Somebody may have removed it.
+    const OverrideFile file(options_.state_dir);
+    const bool is_kept = kept_overrides_ == overrides && (overrides.empty() || file.exists());
     if (is_kept && override_error_.empty())
         return;
-    const Status saved = is_kept ? Status() : OverrideFile(options_.state_dir).save(overrides);
+    const Status saved = is_kept ? Status() : file.save(overrides);
     if (saved)
         kept_overrides_ = overrides;
     else if (override_error_.empty())
@@ -209,7 +225,9 @@ Status Keeper::take_config(ConfigFile config) {
         wanted_ = *std::move(wanted);
         update_wanted();
         for (const std::string& interface : before)
-            if (standing_.attached.contains(interface) && !standing_.wanted.contains(interface))
+            if (standing_.attached.contains(interface) &&
+                std::ranges::find(config_.policy.interfaces, interface) ==
+                    config_.policy.interfaces.end())
                 log(LogLevel::warning, interface +
                                            ": not in the configuration any more, and still "
                                            "attached; to take it off: sluicectl detach " +

@@ -6,6 +6,7 @@
 #include <sys/timerfd.h>
 #include <systemd/sd-daemon.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -33,6 +34,7 @@
 #include "observe/metrics.h"
 #include "operate/config_file.h"
 #include "operate/table_needs.h"
+#include "policy/find_service.h"
 
 DEFINE_string(config, "/etc/sluice/sluice.toml", "what to enforce");
 DEFINE_string(pin_dir, "/sys/fs/bpf/sluice", "where the gate is pinned");
@@ -101,6 +103,8 @@ int check() {
         return fail(around.error());
     for (const std::string& warning : config->policy.warnings)
         log(LogLevel::warning, warning);
+    if (std::ranges::none_of(config->policy.services, limits_anybody))
+        log(LogLevel::warning, "no service has a limit: only bans drop anything");
     for (const std::string& name : config->policy.interfaces)
         if (const auto interface = find_interface(name); !interface)
             log(LogLevel::warning, interface.error().message);

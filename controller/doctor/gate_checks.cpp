@@ -12,6 +12,7 @@
 #include "gate/source_rules.h"
 #include "net/host.h"
 #include "operate/protected_sources.h"
+#include "policy/find_service.h"
 
 namespace sluice {
 
@@ -143,16 +144,12 @@ Finding check_services(const Patient& patient) {
     if (!patient.policy)
         return skipped("no policy that could cover a port", "");
     const auto& services = patient.policy->services;
-    const auto limits = [](const Service& service) {
-        return !service.per_source.empty() || !service.per_prefix.empty() ||
-               !service.budget.empty();
-    };
-    if (std::ranges::none_of(services, limits))
+    if (std::ranges::none_of(services, limits_anybody))
         return warned("no service has a limit", "bans alone hold: nobody is too fast",
                       "write limits into " + patient.options.config +
                           ", then: sluicectl policy apply " + patient.options.config);
     const auto other = std::ranges::find(services, "other", &Service::name);
-    if (other != services.end() && limits(*other))
+    if (other != services.end() && limits_anybody(*other))
         return passed("what no service names has the limits of \"other\"");
     const auto found = listeners();
     if (!found)

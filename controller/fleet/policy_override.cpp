@@ -161,6 +161,10 @@ Result<std::vector<PolicyOverride>> OverrideFile::load(const Moment& now) const 
     return *std::move(overrides);
 }
 
+bool OverrideFile::exists() const {
+    return ::access(path_.c_str(), F_OK) == 0;
+}
+
 Status OverrideFile::save(const std::vector<PolicyOverride>& overrides, const Moment& now) const {
     std::string text = std::string(kMagic) + '\t' + now.boot + '\t' + std::to_string(now.boot_ms) +
                        '\t' + std::to_string(now.wall_ms) + '\n';

@@ -50,6 +50,7 @@ bool drop_ended(std::vector<PolicyOverride>& overrides, uint64_t now_ms);
 class OverrideFile {
   public:
     explicit OverrideFile(const std::string& state_dir) : path_(state_dir + "/overrides") {}
+    [[nodiscard]] bool exists() const;
     // None where there is no file. One that is torn or foreign is set aside, which the error says.
     [[nodiscard]] Result<std::vector<PolicyOverride>> load(const Moment& now = moment_now()) const;
     [[nodiscard]] Status save(const std::vector<PolicyOverride>& overrides,

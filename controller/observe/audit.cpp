@@ -49,6 +49,18 @@ Result<Tail> read_tail(const std::string& path, off_t most) {
 
 }  // namespace
 
+Status AuditLog::check() const {
+    const UniqueFd file(::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | O_NONBLOCK));
+    if (!file && errno != ENOENT)
+        return from_errno(errno, "audit: open " + path_);
+    struct stat info {};
+    if (file && ::fstat(file.get(), &info) == 0 && !S_ISREG(info.st_mode))
+        return failed("audit: " + path_ + " is no regular file", "move it away");
+    if (!file && ::lstat(path_.c_str(), &info) == 0)
+        return failed("audit: " + path_ + " points to nothing", "move it away");
+    return {};
+}
+
 Status AuditLog::write(const Operator& who, const AuditEntry& entry) const {
     using Json = nlohmann::ordered_json;
     const auto text = [](const std::string& value) { return value.empty() ? Json() : Json(value); };
@@ -80,6 +92,11 @@ Status AuditLog::write(const Operator& who, const AuditEntry& entry) const {
 }
 
 Result<AuditView> AuditLog::read(std::chrono::nanoseconds since) const {
+    struct stat info {};
+    if (::lstat(path_.c_str(), &info) == 0 &&
+        (::stat(path_.c_str(), &info) != 0 || !S_ISREG(info.st_mode)))
+        return failed("audit: " + path_ + " is no regular file",
+                      "move it away; what it was to hold is in the log of sluiced");
     const auto tail = read_tail(path_, kMostRead);
     if (!tail) {
         if (tail.error().code == ErrorCode::not_found)

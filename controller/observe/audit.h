@@ -32,6 +32,9 @@ class AuditLog {
     // in an incident: the caller warns and goes on.
     [[nodiscard]] Status write(const Operator& who, const AuditEntry& entry) const;
 
+    // Whether it could be written to, as far as can be told without doing so.
+    [[nodiscard]] Status check() const;
+
     // Of the last so many bytes of the file: some 80,000 lines, more than anybody reads.
     static constexpr uint64_t kMostRead = 16 << 20;
     // The lines of the last `since`; none where there is no file.

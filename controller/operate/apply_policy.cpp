@@ -2,11 +2,14 @@
 
 #include <algorithm>
 
+#include "gate/make_anew.h"
 #include "gate/policy_store.h"
 #include "gate/source_rules.h"
 #include "gate/switches.h"
 #include "operate/policy_lists.h"
 #include "operate/protected_sources.h"
+#include "operate/table_needs.h"
+#include "policy/find_service.h"
 
 namespace sluice {
 
@@ -47,15 +50,21 @@ Result<uint64_t> apply_in_order(Tables& tables, SourceRules& rules, const Policy
 
 }  // namespace
 
-Result<uint64_t> apply_policy(Tables& tables, const ConfigFile& config,
-                              std::optional<std::chrono::nanoseconds> confirm,
-                              const Operator& who) {
+Status may_apply_policy(Tables& tables) {
     if (const Status settled = settle_policy(tables); !settled)
-        return settled.error();
-    // install_policy() would refuse it too, but only after the lists have changed.
+        return settled;
     if (waits_for_confirmation(tables))
         return failed("the policy in force waits for its confirmation",
                       "keep it with: sluicectl confirm policy; or wait until it is taken back");
+    return {};
+}
+
+Result<uint64_t> apply_policy(Tables& tables, const ConfigFile& config,
+                              std::optional<std::chrono::nanoseconds> confirm,
+                              const Operator& who) {
+    // install_policy() would refuse it too, but only after the lists have changed.
+    if (const Status free = may_apply_policy(tables); !free)
+        return free.error();
     const auto before = policy_before(tables);
     if (!before)
         return before.error();
@@ -66,6 +75,17 @@ Result<uint64_t> apply_policy(Tables& tables, const ConfigFile& config,
     auto version = apply_in_order(tables, rules, *before, config, confirm, who);
     tables.settings().lists_ahead = 0;
     return version;
+}
+
+std::vector<std::string> remarks_on(const Tables& tables, const Policy& policy) {
+    std::vector<std::string> remarks;
+    if (std::ranges::none_of(policy.services, limits_anybody))
+        remarks.emplace_back("no service has a limit: only bans drop anything");
+    if (const auto cpus = cpu_count())
+        for (const std::string& shortfall : shortfalls(tables.sizes, needed_sizes(policy, *cpus)))
+            remarks.push_back("made for less than this policy asks for: " + shortfall +
+                              "; to change that, " + std::string(kMakeAnew));
+    return remarks;
 }
 
 Status mend_policy(Tables& tables, const Operator& who) {

@@ -1,4 +1,4 @@
-// A service of a policy by its name.
+// A service of a policy by its name, and what it says.
 #pragma once
 
 #include <algorithm>
@@ -12,6 +12,11 @@ namespace sluice {
 inline const Service* find_service(const Policy& policy, std::string_view name) {
     const auto found = std::ranges::find(policy.services, name, &Service::name);
     return found == policy.services.end() ? nullptr : &*found;
+}
+
+// Whether anybody can be too fast for it.
+inline bool limits_anybody(const Service& service) {
+    return !service.per_source.empty() || !service.per_prefix.empty() || !service.budget.empty();
 }
 
 }  // namespace sluice
