@@ -5,6 +5,7 @@
 #include <array>
 #include <iterator>
 #include <optional>
+#include <set>
 
 #include "doctor/doctor.h"
 #include "gate/driver_advice.h"
@@ -18,6 +19,14 @@ namespace {
 
 Finding cannot_look(const Card& card) {
     return skipped(card.tuning.error().message, card.tuning.error().hint);
+}
+
+std::string root_looks_at(const Card& card) {
+    return "sudo sluicectl doctor " + card.interface.name;
+}
+
+bool runs_native(const Card& card) {
+    return card.attachment && card.attachment->acts() && card.attachment->native;
 }
 
 // The worst that is found on the cards below, such as the slaves of a bond; of equals the first.
@@ -74,10 +83,9 @@ Finding check_kind(const Patient& /*patient*/, const Card& card) {
 }
 
 Finding check_other_program(const Patient& patient, const Card& card) {
-    const std::string& name = card.interface.name;
     const auto state = xdp_state(card.interface.index);
     if (!state)
-        return skipped(state.error().message, "sudo sluicectl doctor " + name);
+        return skipped(state.error().message, root_looks_at(card));
     const uint32_t id = state->any_id();
     if (id == 0)
         return passed("none");
@@ -89,8 +97,8 @@ Finding check_other_program(const Patient& patient, const Card& card) {
     const bool may_look = has_capability(patient.machine, 21);
     if (may_look && has_dispatcher(card.interface.index))
         return passed("a dispatcher, which the gate can join");
-    if (!patient.gate && patient.gate.error().code == ErrorCode::not_permitted)
-        return skipped(seen, "sudo sluicectl doctor " + name);
+    if (may_not_see_gate(patient))
+        return skipped(seen, root_looks_at(card));
     return failed_check(seen,
                         "an interface takes one program, so the gate cannot be attached; whose it "
                         "is: bpftool prog show id " +
@@ -99,6 +107,12 @@ Finding check_other_program(const Patient& patient, const Card& card) {
 }
 
 Finding check_mode(const Patient& patient, const Card& card) {
+    if (!card.attachment && may_not_see_gate(patient))
+        return skipped(
+            "whether the gate is attached here is seen in its pins, which only root may "
+            "read (" +
+                patient.gate.error().message + ')',
+            root_looks_at(card));
     if (!card.attachment)
         return skipped("the gate is not attached here", "sluicectl attach " + card.interface.name);
     if (!card.attachment->acts())
@@ -120,27 +134,49 @@ Finding check_mtu(const Patient& /*patient*/, const Card& card) {
     const unsigned mtu = card.interface.mtu;
     if (mtu <= kSinglePageMtu || card.interface.loopback)
         return passed(std::to_string(mtu));
-    const bool runs = card.attachment && card.attachment->acts() && card.attachment->native;
     return warned(std::to_string(mtu),
-                  runs ? "the driver takes it; a replacement of the card or driver may not: most "
-                         "want a packet to fit one page"
-                       : "most drivers refuse native XDP above " + std::to_string(kSinglePageMtu) +
-                             ": a packet has to fit one page",
+                  runs_native(card)
+                      ? "the driver takes it; a replacement of the card or driver may not: most "
+                        "want a packet to fit one page"
+                      : "most drivers refuse native XDP above " + std::to_string(kSinglePageMtu) +
+                            ": a packet has to fit one page",
                   "ip link set " + card.interface.name + " mtu 1500");
+}
+
+// What the host of a virtual machine joins, or does not check, for it.
+bool has_guest_offloads(const std::set<VirtioFeature>& features) {
+    constexpr std::array kOffloads = {VirtioFeature::guest_checksum, VirtioFeature::guest_tso4,
+                                      VirtioFeature::guest_tso6,     VirtioFeature::guest_ecn,
+                                      VirtioFeature::guest_ufo,      VirtioFeature::guest_uso4,
+                                      VirtioFeature::guest_uso6};
+    return std::ranges::any_of(kOffloads,
+                               [&](VirtioFeature offload) { return features.contains(offload); });
+}
+
+Finding check_virtio_offloads(const std::set<VirtioFeature>& features) {
+    if (!has_guest_offloads(features))
+        return passed("none that joins packets");
+    if (features.contains(VirtioFeature::switched_offloads))
+        return passed("the driver switches off what joins packets, while native XDP is attached");
+    return failed_check(
+        "the host joins packets or leaves checksums open, and nothing here can switch that off",
+        "virtio_net refuses native XDP with it",
+        "start the virtual machine with ctrl_guest_offloads=on, with qemu: -device "
+        "virtio-net-pci,ctrl_guest_offloads=on");
 }
 
 Finding check_offloads(const Patient& /*patient*/, const Card& card) {
     return worst_of_ports(card, [&](const Port& port) {
+        if (port.virtio)
+            return check_virtio_offloads(*port.virtio);
         if (has_feature(port, "rx-lro"))
             return failed_check("LRO is on",
                                 "drivers refuse native XDP with it, because it joins packets",
                                 "ethtool -K " + port.name + " lro off");
         if (has_feature(port, "rx-gro-hw"))
             return warned("rx-gro-hw is on",
-                          "virtio_net refuses native XDP with it, others join packets in the card",
-                          port.device.driver == "virtio_net"
-                              ? native_mode_advice(card.interface, true)
-                              : "ethtool -K " + port.name + " rx-gro-hw off");
+                          "the card joins packets, and some drivers refuse native XDP with it",
+                          "ethtool -K " + port.name + " rx-gro-hw off");
         return passed("none that joins packets");
     });
 }
@@ -162,9 +198,17 @@ std::string counted(size_t number, const std::string& noun) {
 }
 
 // How to come by more queues than the driver has.
-std::string more_queues(const PortPlan& port, const std::string& interface) {
+std::string more_queues(const PortPlan& port, const Card& card) {
+    const std::string& interface = card.interface.name;
     const std::string cores = std::to_string(port.cores);
     const std::string meanwhile = "sluicectl tune apply " + interface;
+    // Drivers refuse another number as long as XDP is attached.
+    const bool is_held = port.queues_right > port.queues_wanted;
+    if (is_held && card.attachment)
+        return "sluicectl detach " + interface + " && " + meanwhile + " && sluicectl attach " +
+               interface;
+    if (is_held)
+        return "take the XDP program off that is attached (see other-program), then " + meanwhile;
     if (port.queues_wanted > port.queues)
         return meanwhile + " --confirm 60s";
     if (port.driver == "virtio_net")
@@ -191,8 +235,41 @@ Finding check_queues(const Patient& /*patient*/, const Card& card) {
                           (port.queues == 1 ? std::string("one CPU has")
                                             : "only " + counted(port.queues, "CPU") + " have") +
                           " to decide on every packet, while others are idle",
-                      more_queues(port, card.interface.name));
+                      more_queues(port, card));
     });
+}
+
+// What a driver asks for before it takes native XDP, beside MTU, offloads and kind.
+Finding check_driver_of(const Patient& patient, const Card& card, const Port& port) {
+    const std::string& driver = port.device.driver;
+    const auto& most = port.device.most_channels;
+    const unsigned queues = port.device.channels ? receiving(*port.device.channels) : 0;
+    if (driver.empty())
+        return passed("of no driver that says its name");
+    if (runs_native(card))
+        return passed(driver + ", which runs native XDP");
+    if ((driver == "ena" || driver == "gve") && most && queues > 1 && queues > receiving(*most) / 2)
+        return warned(driver + " with " + counted(queues, "queue") + " of " +
+                          std::to_string(receiving(*most)),
+                      "it refuses native XDP with more than half: the others send for it",
+                      "sluicectl tune apply " + card.interface.name);
+    if (driver == "ixgbe") {
+        const auto functions =
+            patient.machine.text("/sys/class/net/" + port.name + "/device/sriov_numvfs");
+        if (functions && *functions != "0")
+            return warned("ixgbe with " + *functions + " virtual functions",
+                          "it refuses native XDP beside SR-IOV",
+                          "echo 0 > /sys/class/net/" + port.name + "/device/sriov_numvfs");
+    }
+    constexpr std::array<std::string_view, 4> kResetting = {"ixgbe", "i40e", "ice", "mlx5_core"};
+    if (std::ranges::find(kResetting, driver) != kResetting.end())
+        return passed(driver + ", whose link is down for a moment when the gate is attached");
+    return passed(driver);
+}
+
+Finding check_driver(const Patient& patient, const Card& card) {
+    return worst_of_ports(card,
+                          [&](const Port& port) { return check_driver_of(patient, card, port); });
 }
 
 // Packets a second of each queue that the driver counts for.
@@ -307,12 +384,12 @@ Finding check_numa(const Patient& /*patient*/, const Card& card) {
 Finding check_tuning(const Patient& patient, const Card& card) {
     const JournalFolder journals(patient.options.state_dir);
     if (const Status readable = journals.is_readable(); !readable)
-        return skipped(readable.error().message, "sudo sluicectl doctor " + card.interface.name);
+        return skipped(readable.error().message, root_looks_at(card));
     const auto drifts = drifted(patient.machine, journals, card.interface.name);
     if (!drifts && drifts.error().code == ErrorCode::not_found)
         return passed("not tuned by Sluice");
     if (!drifts && drifts.error().code == ErrorCode::not_permitted)
-        return skipped(drifts.error().message, "sudo sluicectl doctor " + card.interface.name);
+        return skipped(drifts.error().message, root_looks_at(card));
     if (!drifts)
         return warned(drifts.error().message, "its queues are not where they were put",
                       drifts.error().hint);
@@ -328,6 +405,7 @@ constexpr CardCheck kChecks[] = {
     {"kind", check_kind},
     {"other-program", check_other_program},
     {"xdp-mode", check_mode},
+    {"driver", check_driver},
     {"mtu", check_mtu},
     {"offloads", check_offloads},
     {"vlan-offload", check_vlan_offload},

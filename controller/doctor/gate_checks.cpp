@@ -22,13 +22,19 @@ std::string card_name(const Patient& patient) {
     return patient.cards.empty() ? "eth0" : patient.cards.front().interface.name;
 }
 
+// Of what is looked up in the gate: there is none, or none that this user may see.
+Finding without_gate(const Patient& patient, std::string what) {
+    return may_not_see_gate(patient)
+               ? skipped(patient.gate.error().message, doctor_as_root(patient))
+               : skipped(std::move(what));
+}
+
 Finding check_config(const Patient& patient) {
     if (patient.config_error && patient.config_error->code == ErrorCode::not_permitted)
-        return skipped(patient.config_error->message, "sudo sluicectl doctor");
+        return skipped(patient.config_error->message, doctor_as_root(patient));
     // It may have one, which this user cannot see.
-    if (!patient.policy && !patient.config_error && !patient.gate &&
-        patient.gate.error().code == ErrorCode::not_permitted)
-        return skipped(patient.gate.error().message, "sudo sluicectl doctor");
+    if (!patient.policy && !patient.config_error && may_not_see_gate(patient))
+        return skipped(patient.gate.error().message, doctor_as_root(patient));
     if (patient.config_error)
         return failed_check(patient.config_error->message,
                             patient.policy ? "the next reload or start is refused"
@@ -50,8 +56,8 @@ Finding check_config(const Patient& patient) {
 
 Finding check_attached(const Patient& patient) {
     const std::string attach = "sluicectl attach " + card_name(patient);
-    if (!patient.gate && patient.gate.error().code == ErrorCode::not_permitted)
-        return skipped(patient.gate.error().message, "sudo sluicectl doctor");
+    if (may_not_see_gate(patient))
+        return without_gate(patient, {});
     if (!patient.gate && patient.gate.error().code == ErrorCode::unreachable)
         return warned("no gate in " + patient.options.pin_dir, "nothing is limited or banned",
                       attach);
@@ -70,7 +76,7 @@ Finding check_daemon(const Patient& patient) {
     if (client)
         return passed("runs");
     if (client.error().code == ErrorCode::not_permitted)
-        return skipped(client.error().message, "join the group that [control] names, or use sudo");
+        return skipped(client.error().message, doctor_as_root(patient));
     if (!patient.gate)
         return skipped("does not run; there is no gate to keep", "");
     return warned("does not run",
@@ -92,8 +98,8 @@ std::optional<ProtectedSource> cut_off(const Patient& patient, SourceRules& rule
 
 Finding check_lockout(const Patient& patient) {
     const Operator& who = patient.options.who;
-    if (!patient.gate && patient.gate.error().code == ErrorCode::not_permitted)
-        return skipped(patient.gate.error().message, "sudo sluicectl doctor");
+    if (may_not_see_gate(patient))
+        return without_gate(patient, {});
     if (!patient.gate)
         return passed("no gate that could lock anybody out");
     SourceRules rules(**patient.gate);
@@ -142,7 +148,7 @@ Finding check_services(const Patient& patient) {
     constexpr uint16_t kFirstEphemeral = 32'768;  // of clients that wait for answers
     constexpr size_t kMostNamed = 5;
     if (!patient.policy)
-        return skipped("no policy that could cover a port", "");
+        return without_gate(patient, "no policy that could cover a port");
     const auto& services = patient.policy->services;
     if (std::ranges::none_of(services, limits_anybody))
         return warned("no service has a limit", "bans alone hold: nobody is too fast",
@@ -189,7 +195,7 @@ int64_t days_since(uint64_t wall_clock_s) {
 
 Finding check_review(const Patient& patient) {
     if (!patient.applied_s)
-        return skipped("no policy is in force", "");
+        return without_gate(patient, "no policy is in force");
     const int64_t days = days_since(*patient.applied_s);
     const std::string seen = "the policy is " + std::to_string(days) + " days old";
     if (days >= kLongestDays)
@@ -215,7 +221,7 @@ Result<std::map<std::string, uint64_t>> newest_of_lists(SourceRules& rules) {
 
 Finding check_lists(const Patient& patient) {
     if (!patient.gate)
-        return skipped("no gate", "");
+        return without_gate(patient, "no gate");
     SourceRules rules(**patient.gate);
     const auto newest = newest_of_lists(rules);
     if (!newest)
@@ -232,7 +238,7 @@ Finding check_lists(const Patient& patient) {
 
 Finding check_bans(const Patient& patient) {
     if (!patient.gate)
-        return skipped("no gate", "");
+        return without_gate(patient, "no gate");
     const auto counts = SourceRules(**patient.gate).counts();
     if (!counts)
         return skipped(counts.error().message, counts.error().hint);
@@ -246,7 +252,7 @@ Finding check_bans(const Patient& patient) {
 Finding check_tables(const Patient& patient) {
     constexpr double kNearlyFull = 0.9;
     if (!patient.gate)
-        return skipped("no gate", "");
+        return without_gate(patient, "no gate");
     const auto counts = SourceRules(**patient.gate).counts();
     if (!counts)
         return skipped(counts.error().message, counts.error().hint);

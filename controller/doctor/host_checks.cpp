@@ -13,6 +13,7 @@
 #include <sstream>
 
 #include "doctor/doctor.h"
+#include "gate/program.h"
 #include "operate/gate_access.h"
 #include "tune/journal.h"
 
@@ -32,7 +33,13 @@ Finding check_kernel(const Patient& /*patient*/) {
     if (std::pair(major, minor) < std::pair(kOldestMajor, kOldestMinor))
         return failed_check(seen, "the gate needs Linux 5.15: older ones lack atomics in BPF",
                             "install a newer kernel, on Debian: apt install linux-image-amd64");
-    return passed(seen);
+    // Whoever may not load programs cannot ask for more.
+    const auto features = probe_kernel();
+    if (!features)
+        return passed(seen);
+    return passed(seen +
+                  (features->multi_buffer ? "" : ", with native mode for frames of one page") +
+                  (features->dispatcher ? "" : ", with one XDP program for each interface"));
 }
 
 Finding check_capabilities(const Patient& patient) {
@@ -52,7 +59,7 @@ Finding check_capabilities(const Patient& patient) {
         return failed_check("this user lacks " + missing,
                             "without them no program can be loaded or attached, and much here "
                             "cannot be looked at",
-                            "sudo sluicectl doctor");
+                            doctor_as_root(patient));
     return passed("this user may load and attach programs");
 }
 
@@ -67,8 +74,11 @@ Finding check_btf(const Patient& patient) {
 }
 
 Finding check_jit(const Patient& patient) {
+    constexpr const char* kFile = "/proc/sys/net/core/bpf_jit_enable";
+    const auto enabled = patient.machine.text(kFile);
+    if (!enabled && patient.machine.has(kFile))
+        return skipped("net.core.bpf_jit_enable is for root to read", doctor_as_root(patient));
     // Only the first namespace shows it.
-    const auto enabled = patient.machine.text("/proc/sys/net/core/bpf_jit_enable");
     if (!enabled)
         return skipped("net.core.bpf_jit_enable cannot be read here",
                        "run it outside of namespaces and containers");
@@ -177,7 +187,7 @@ Finding check_irqbalance(const Patient& patient) {
     const JournalFolder journals(patient.options.state_dir);
     if (const Status readable = journals.is_readable(); !readable)
         return skipped("runs; what is tuned cannot be seen: " + readable.error().message,
-                       "sudo sluicectl doctor");
+                       doctor_as_root(patient));
     const auto tuned = journals.interfaces();
     if (tuned.empty())
         return passed("runs; nothing is tuned that it could move");

@@ -82,9 +82,20 @@ Result<Patient> look_at_patient(const PatientOptions& options) {
         patient.cards.push_back(std::move(card));
     }
     if (patient.policy && patient.policy->redis)
-        patient.redis = look_at_redis(*patient.policy->redis);
+        patient.redis = look_at_redis(*patient.policy->redis, patient.policy->fleet.name);
     patient.rates = measure(patient.machine, ports, kMeasured);
     return patient;
+}
+
+bool may_not_see_gate(const Patient& patient) {
+    return !patient.gate && patient.gate.error().code == ErrorCode::not_permitted;
+}
+
+std::string doctor_as_root(const Patient& patient) {
+    std::string command = "sudo sluicectl doctor";
+    for (const std::string& name : patient.options.interfaces)
+        command += ' ' + name;
+    return command;
 }
 
 bool has_capability(const Machine& machine, unsigned capability) {

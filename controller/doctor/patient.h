@@ -51,6 +51,11 @@ struct Patient {
 // ErrorCode::not_found where a named interface does not exist. Takes half a second: it measures.
 Result<Patient> look_at_patient(const PatientOptions& options);
 
+// There may be a gate, and this user is not to know.
+bool may_not_see_gate(const Patient& patient);
+// The command by which somebody who may see the rest looks at the same interfaces.
+std::string doctor_as_root(const Patient& patient);
+
 // Whether this process may do what CAP_… number `capability` allows.
 bool has_capability(const Machine& machine, unsigned capability);
 

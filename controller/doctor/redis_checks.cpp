@@ -63,14 +63,51 @@ Finding check_tls(const Patient& patient) {
                   "url = \"rediss://…\" in [redis], with ca_file");
 }
 
+// "+hset +zadd ~sluice:*", as ACL SETUSER takes it; in quotes where a shell would expand it.
+std::string grants_of(const RedisRights& rights) {
+    std::string grants;
+    for (const std::string& right : rights.missing)
+        grants += ' ' + (right.find('|') == std::string::npos ? right : "'" + right + "'");
+    if (!rights.closed.empty())
+        grants += " '~sluice:*'";
+    return grants;
+}
+
+std::string joined(const std::vector<std::string>& words) {
+    std::string text;
+    for (const std::string& word : words)
+        text += (text.empty() ? "" : ", ") + word;
+    return text;
+}
+
 Finding check_acl(const Patient& patient) {
     if (!patient.redis)
         return not_looked_at(patient);
-    if (!patient.policy->redis->username.empty())
-        return passed("logs in as " + patient.policy->redis->username);
-    return warned("logs in as nobody in particular",
-                  "the default user may do everything, and so may whoever takes this host",
-                  "give it a user of its own: docs/redis-acl.conf");
+    const RedisSettings& settings = *patient.policy->redis;
+    const auto& rights = patient.redis->rights;
+    if (!rights)
+        return not_looked_at(patient);
+    const std::string user = !rights->user.empty()       ? rights->user
+                             : settings.username.empty() ? "default"
+                                                         : settings.username;
+    if (!rights->missing.empty() || !rights->closed.empty())
+        return failed_check(
+            user + " may not " +
+                (rights->closed.empty() ? "use " + joined(rights->missing)
+                 : rights->missing.empty()
+                     ? "reach " + joined(rights->closed)
+                     : "use " + joined(rights->missing) + ", nor reach " + joined(rights->closed)),
+            "leases, bans or the policy of the fleet are refused where they take it",
+            "redis-cli ACL SETUSER " + user + grants_of(*rights));
+    if (user == "default")
+        return warned("logs in as nobody in particular",
+                      "the default user may do everything, and so may whoever takes this host",
+                      "give it a user of its own: docs/redis-acl.conf");
+    if (!rights->too_many.empty())
+        return warned(user + " may do more than it has to: " + joined(rights->too_many),
+                      "whoever takes this host has these rights in Redis, too",
+                      "give it the rights of docs/redis-acl.conf alone");
+    return passed("logs in as " + user + ", with the rights that it needs and no others");
 }
 
 Finding check_clock(const Patient& patient) {
@@ -143,7 +180,7 @@ constexpr HostCheck kChecks[] = {
 
 }  // namespace
 
-RedisLook look_at_redis(const RedisSettings& settings) {
+RedisLook look_at_redis(const RedisSettings& settings, const std::string& fleet) {
     RedisLook look;
     auto redis = Redis::open(redis_options(settings));
     if (!redis) {
@@ -156,6 +193,8 @@ RedisLook look_at_redis(const RedisSettings& settings) {
         look.error = reply.error();
         return look;
     }
+    look.rights =
+        rights_in_redis(*redis, fleet, settings.url.find("+cluster:") != std::string::npos);
     const auto text = reply->as_text();
     // Who may not ask for it learns less; that is no fault of Redis.
     if (!text)

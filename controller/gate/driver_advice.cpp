@@ -24,9 +24,9 @@ struct Rule {
 // Each from the driver's own checks at attach.
 constexpr std::array kRules = {
     Rule{"virtio_net",
-         "virtio_net refuses while the guest has receive offloads (rx-gro-hw) and "
-         "wants twice as many queues as CPUs: start the guest with guest_tso4=off,"
-         "guest_tso6=off,guest_ufo=off and more queues."},
+         "virtio_net refuses while the host joins packets and that cannot be switched off: start "
+         "the "
+         "guest with ctrl_guest_offloads=on."},
     Rule{"ena",
          "ena wants at most half of its channels and an MTU of 3498 at most: ethtool -L "
          "IFACE combined N/2."},
@@ -55,6 +55,15 @@ std::string driver_of(const std::string& interface) {
     return {info.driver, ::strnlen(info.driver, sizeof(info.driver))};
 }
 
+// With the name in place of IFACE, so that the command can be typed.
+std::string of_interface(std::string_view advice, const std::string& name) {
+    constexpr std::string_view kPlace = "IFACE";
+    std::string text(advice);
+    if (const size_t at = text.find(kPlace); at != std::string::npos)
+        text.replace(at, kPlace.size(), name);
+    return text;
+}
+
 }  // namespace
 
 std::string native_mode_advice(const Interface& interface, bool multi_buffer) {
@@ -68,7 +77,7 @@ std::string native_mode_advice(const Interface& interface, bool multi_buffer) {
                  " may be too large for the driver: ip link set " + interface.name + " mtu 1500. ";
     for (const Rule& rule : kRules)
         if (rule.driver == driver)
-            return advice + std::string(rule.advice);
+            return advice + of_interface(rule.advice, interface.name);
     if (advice.empty())
         advice = driver.empty() ? "Its driver has no native XDP."
                                 : "The driver " + driver + " may have no native XDP.";

@@ -1,4 +1,4 @@
-// Dumps of the kernel's routing tables over rtnetlink.
+// What the kernel says over netlink: its routing tables, and what its generic families know.
 #pragma once
 
 #include <linux/netlink.h>
@@ -9,7 +9,9 @@
 #include <functional>
 #include <map>
 #include <span>
+#include <string>
 #include <type_traits>
+#include <vector>
 
 #include "base/result.h"
 
@@ -29,7 +31,19 @@ T read_as(Bytes bytes) {
     return value;
 }
 
+// A number of whichever size the kernel chose for it.
+uint64_t read_number(Bytes bytes);
+
 // Calls `visit` with the payload of each message of one dump (RTM_GETLINK, RTM_GETROUTE, …).
 Status dump(uint16_t request_type, uint8_t family, const std::function<void(Bytes)>& visit);
+
+// One attribute of a request: its header, `value`, and what fills it up to the next one.
+std::vector<std::byte> attribute(uint16_t type, Bytes value);
+
+enum class Ask : uint8_t { one, dump };
+// Calls `visit` with the attributes of each answer of a generic family, such as "ethtool".
+// ErrorCode::not_found where this kernel has no such family.
+Status ask_family(const std::string& family, uint8_t command, Ask ask, Bytes attributes,
+                  const std::function<void(Bytes)>& visit);
 
 }  // namespace sluice

@@ -41,6 +41,17 @@ Status remember(const Machine& machine, const Setting& setting, Journal& journal
     return {};
 }
 
+// What is right already is put back and watched like what is set.
+Status adopt(const Machine& machine, const std::vector<Aim>& settled, Journal& journal) {
+    for (const Aim& aim : settled) {
+        if (const Status known = remember(machine, aim.setting, journal); !known)
+            return known;
+        if (JournalEntry* entry = journal.find(aim.setting))
+            entry->wanted = aim.value;
+    }
+    return {};
+}
+
 // All that a driver sets back when its channels change.
 std::vector<Setting> at_risk(const Port& port) {
     std::vector<Setting> settings = {{SettingKind::device_part, port.name, DevicePart::coalescing},
@@ -93,11 +104,13 @@ class Stage {
         if (options_.before_change)
             options_.before_change(change);
         Status set = machine_.set(change.setting, change.value);
-        // Drivers take what they do not have with success.
+        bool was_done = true;
+        // Drivers say yes to what they do not have.
         if (set && change.is_optional)
-            if (const auto now = machine_.get(change.setting);
-                now && !is_same_value(change.setting, change.value, *now))
-                set = failed("it was taken, and did nothing");
+            if (const auto now = machine_.get(change.setting); now)
+                was_done = is_same_value(change.setting, change.value, *now);
+        if (!was_done)
+            set = failed("not taken by the driver: it said yes, and did nothing");
         if (set) {
             report_.done.push_back(change);
             return {};
@@ -105,8 +118,11 @@ class Stage {
         if (!change.is_optional)
             return set.error().with_context(change.what);
         report_.refused.push_back({change.what, set.error().message});
-        if (JournalEntry* entry = journal_.find(change.setting))
+        if (JournalEntry* entry = journal_.find(change.setting)) {
             entry->wanted.reset();
+            if (!was_done)
+                entry->not_taken = change.value;
+        }
         return {};
     }
 
@@ -290,8 +306,19 @@ Status run_stages(const Machine& machine, const JournalFolder& journals, const P
     const auto again = look_at(machine, journals, input.interface, options.wishes);
     if (!again)
         return again.error();
-    const auto rest = half(make_plan(*again), false);
+    const Plan plan = make_plan(*again);
+    if (const Status watched = adopt(machine, plan.settled, journal); !watched)
+        return watched;
+    const auto rest = half(plan, false);
     return rest.empty() ? Status() : stage.run(rest);
+}
+
+// virtio_net adds queues of its own for what XDP sends, while a program is attached.
+bool has_queues_for_xdp(const Machine& machine, const Setting& setting) {
+    if (setting.kind != SettingKind::device_part || setting.part != DevicePart::channels)
+        return false;
+    const auto device = machine.ethtool().read(setting.name);
+    return device && device->driver == "virtio_net" && device->xdp == XdpUse::native;
 }
 
 }  // namespace
@@ -316,10 +343,11 @@ Result<ApplyReport> apply_tuning(const Machine& machine, const JournalFolder& jo
         return make_error(ErrorCode::not_permitted, plan.hindrances.front());
     report.cautions = plan.cautions;
     report.notes.insert(report.notes.end(), plan.notes.begin(), plan.notes.end());
-    if (plan.is_done())
+    if (plan.is_done() && plan.settled.empty())
         return report;
     journal->is_done = false;
-    if (options.confirm)
+    // What changes nothing needs no confirmation.
+    if (options.confirm && !plan.is_done())
         journal->deadline_ms =
             boot_time_ms() +
             static_cast<uint64_t>(duration_cast<milliseconds>(*options.confirm).count());
@@ -332,7 +360,7 @@ Result<ApplyReport> apply_tuning(const Machine& machine, const JournalFolder& jo
         return error;
     }
     journal->is_done = true;
-    if (!options.confirm)
+    if (!journal->deadline_ms)
         keep(*journal);
     if (const Status written = journals.write(*journal); !written)
         return written.error();
@@ -420,7 +448,8 @@ Result<std::vector<Drift>> drifted(const Machine& machine, const JournalFolder& 
         const auto now = machine.get(entry.setting);
         if (!now && now.error().code != ErrorCode::not_found)
             return now.error();
-        if (!now || !is_same_value(entry.setting, *entry.wanted, *now))
+        if (!now || (!is_same_value(entry.setting, *entry.wanted, *now) &&
+                     !has_queues_for_xdp(machine, entry.setting)))
             drifts.push_back({entry.setting, *entry.wanted, now ? *now : std::string()});
     }
     return drifts;

@@ -113,7 +113,7 @@ void copy_irqs(const Machine& machine, const std::string& interface, Copier& cop
 
 void copy_interface(const Machine& machine, const std::string& name, Copier& copier) {
     const std::string folder = "/sys/class/net/" + name;
-    for (const char* file : {"/mtu", "/operstate", "/device/numa_node"})
+    for (const char* file : {"/mtu", "/operstate", "/device/numa_node", "/device/features"})
         copier.copy(folder + file);
     for (const std::string& entry : machine.names_in(folder))
         if (entry.starts_with("lower_"))

@@ -41,6 +41,9 @@ struct DeviceFacts {
     std::optional<Channels> channels, most_channels;
     std::optional<Rings> rings, most_rings;
     std::optional<Coalescing> coalescing;
+    // Whether the driver has either at all; nothing where it does not say. Some that say so take it
+    // and do nothing.
+    std::optional<bool> can_adapt, can_wait;
     std::vector<uint32_t> spread;          // RSS: the queue of each bucket; empty without RSS
     std::map<std::string, bool> features;  // "rx-lro", "rx-gro-hw", …: whether it is on
     // Whether RSS hashes the ports, too; nothing where the driver does not say.

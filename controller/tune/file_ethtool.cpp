@@ -45,6 +45,10 @@ Status take(DeviceFacts& facts, const std::string& name, const std::string& text
         facts.tcp_by_port = text == "on";
     else if (name == "udp by port")
         facts.udp_by_port = text == "on";
+    else if (name == "can adapt")
+        facts.can_adapt = text == "on";
+    else if (name == "can wait")
+        facts.can_wait = text == "on";
     else if (name == "xdp")
         facts.xdp = text == "native"    ? XdpUse::native
                     : text == "generic" ? XdpUse::generic
@@ -137,10 +141,14 @@ std::string ethtool_file_text(const DeviceFacts& facts) {
     for (const DevicePart part : {DevicePart::channels, DevicePart::rings})
         if (const auto value = part_text(limits, part))
             add("most " + std::string(part_name(part)), *value);
-    if (facts.tcp_by_port)
-        add("tcp by port", *facts.tcp_by_port ? "on" : "off");
-    if (facts.udp_by_port)
-        add("udp by port", *facts.udp_by_port ? "on" : "off");
+    const auto add_answer = [&](std::string_view name, std::optional<bool> answer) {
+        if (answer)
+            add(name, *answer ? "on" : "off");
+    };
+    add_answer("can adapt", facts.can_adapt);
+    add_answer("can wait", facts.can_wait);
+    add_answer("tcp by port", facts.tcp_by_port);
+    add_answer("udp by port", facts.udp_by_port);
     for (const auto& [name, is_on] : facts.features)
         add(std::string(kFeature) + name, is_on ? "on" : "off");
     return text;

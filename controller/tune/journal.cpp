@@ -62,6 +62,8 @@ std::string text_of(const Journal& journal) {
         add("before", entry.before);
         if (entry.wanted)
             add("wanted", *entry.wanted);
+        if (entry.not_taken)
+            add("not-taken", *entry.not_taken);
         if (entry.kept)
             add("kept", entry.kept->value);
         if (entry.kept && entry.kept->wanted)
@@ -89,6 +91,8 @@ Status take_entry(Journal& journal, const std::string& verb, const std::string& 
         journal.entries.push_back({*setting, std::move(value)});
     else if (verb == "wanted" && known != nullptr)
         known->wanted = std::move(value);
+    else if (verb == "not-taken" && known != nullptr)
+        known->not_taken = std::move(value);
     else if (verb == "kept" && known != nullptr)
         known->kept = JournalEntry::Kept{std::move(value)};
     else if (verb == "kept-wanted" && known != nullptr && known->kept)
@@ -114,7 +118,8 @@ Status take_line(Journal& journal, const std::string& line) {
         journal.deadline_ms = number;
     else if (verb == "since" && number)
         journal.since_ms = *number;
-    else if (verb == "before" || verb == "wanted" || verb == "kept" || verb == "kept-wanted")
+    else if (verb == "before" || verb == "wanted" || verb == "not-taken" || verb == "kept" ||
+             verb == "kept-wanted")
         return take_entry(journal, verb, rest);
     else
         return failed("not understood");

@@ -25,6 +25,8 @@ struct JournalEntry {
         std::optional<std::string> wanted = {};
     };
     std::optional<Kept> kept = {};
+    // What the driver said yes to without doing it.
+    std::optional<std::string> not_taken = {};
 };
 
 struct Journal {

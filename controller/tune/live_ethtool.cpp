@@ -1,5 +1,7 @@
-// The end of Ethtool that is the kernel: SIOCETHTOOL, which every kernel and driver has.
+// The end of Ethtool that is the kernel: SIOCETHTOOL, which every kernel and driver has, and
+// netlink for what only newer ones say.
 #include <linux/ethtool.h>
+#include <linux/ethtool_netlink.h>
 #include <linux/if_link.h>
 #include <linux/sockios.h>
 #include <net/if.h>
@@ -143,6 +145,49 @@ XdpUse xdp_of(const std::string& interface) {
     return use;
 }
 
+// Which kinds of waiting the driver has: what it lacks is left out of the answer.
+void take_coalescing(const std::string& interface, DeviceFacts& facts) {
+    const auto name = std::as_bytes(std::span(interface.c_str(), interface.size() + 1));
+    const auto header = attribute(ETHTOOL_A_COALESCE_HEADER | NLA_F_NESTED,
+                                  attribute(ETHTOOL_A_HEADER_DEV_NAME, name));
+    (void)ask_family(ETHTOOL_GENL_NAME, ETHTOOL_MSG_COALESCE_GET, Ask::one, header,
+                     [&](Bytes answer) {
+                         const auto known = parse_attributes(answer);
+                         facts.can_adapt = known.contains(ETHTOOL_A_COALESCE_USE_ADAPTIVE_RX);
+                         facts.can_wait = known.contains(ETHTOOL_A_COALESCE_RX_USECS);
+                     });
+}
+
+// linux/netdev.h, which older systems lack: the command and attributes of its queue statistics.
+constexpr const char* kNetdevFamily = "netdev";
+constexpr uint8_t kQueueStatistics = 12;
+enum class QueueStatistic : uint16_t { interface = 1, direction, queue, scope, packets = 8 };
+constexpr uint32_t kByQueue = 1, kReceived = 0;
+
+std::vector<std::byte> attribute_of(QueueStatistic type, uint32_t number) {
+    return attribute(static_cast<uint16_t>(type), std::as_bytes(std::span(&number, 1)));
+}
+
+// Packets received by queue; none before Linux 6.9, and of drivers that do not take part.
+std::map<uint64_t, uint64_t> received_by_queue(const std::string& interface) {
+    auto request = attribute_of(QueueStatistic::interface, ::if_nametoindex(interface.c_str()));
+    const auto scope = attribute_of(QueueStatistic::scope, kByQueue);
+    request.insert(request.end(), scope.begin(), scope.end());
+    std::map<uint64_t, uint64_t> found;
+    (void)ask_family(kNetdevFamily, kQueueStatistics, Ask::dump, request, [&](Bytes answer) {
+        const auto known = parse_attributes(answer);
+        const auto number = [&](QueueStatistic type) -> std::optional<uint64_t> {
+            const auto value = known.find(static_cast<uint16_t>(type));
+            return value == known.end() ? std::nullopt : std::optional(read_number(value->second));
+        };
+        const auto queue = number(QueueStatistic::queue);
+        const auto packets = number(QueueStatistic::packets);
+        if (queue && packets && number(QueueStatistic::direction) == kReceived)
+            found[*queue] = *packets;
+    });
+    return found;
+}
+
 class LiveEthtool : public Ethtool {
   public:
     Result<DeviceFacts> read(const std::string& interface) override {
@@ -162,6 +207,7 @@ class LiveEthtool : public Ethtool {
         if (const auto coalescing = query<ethtool_coalesce>(interface, ETHTOOL_GCOALESCE))
             facts.coalescing = {coalescing->use_adaptive_rx_coalesce != 0,
                                 coalescing->rx_coalesce_usecs};
+        take_coalescing(interface, facts);
         facts.tcp_by_port = hashes_ports(interface, TCP_V4_FLOW);
         facts.udp_by_port = hashes_ports(interface, UDP_V4_FLOW);
         facts.spread = spread_of(interface);
@@ -198,10 +244,12 @@ class LiveEthtool : public Ethtool {
         stats->cmd = ETHTOOL_GSTATS;
         stats->n_stats = static_cast<uint32_t>(names.size());
         std::map<std::string, uint64_t> found;
-        if (names.empty() || !ask(interface, stats, "read counters"))
-            return found;
-        for (size_t i = 0; i < names.size(); ++i)
-            found[names[i]] = stats->data[i];
+        if (!names.empty() && ask(interface, stats, "read counters"))
+            for (size_t i = 0; i < names.size(); ++i)
+                found[names[i]] = stats->data[i];
+        // What drivers count there they count here no more: virtio_net since Linux 6.10.
+        for (const auto& [queue, packets] : received_by_queue(interface))
+            found["rx_queue_" + std::to_string(queue) + "_packets"] = packets;
         return found;
     }
 

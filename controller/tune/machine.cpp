@@ -82,6 +82,10 @@ Status leads_nowhere_else(const fs::path& root) {
 }  // namespace
 
 Result<Machine> Machine::captured(const std::string& root) {
+    return captured(root, file_ethtool(root + kEthtoolFolder));
+}
+
+Result<Machine> Machine::captured(const std::string& root, std::unique_ptr<Ethtool> ethtool) {
     std::string folder = root;
     while (folder.ends_with('/'))
         folder.pop_back();
@@ -96,7 +100,7 @@ Result<Machine> Machine::captured(const std::string& root) {
                           "make one: sluicectl tune capture -o DIR");
     if (const Status inside = leads_nowhere_else(folder); !inside)
         return inside.error();
-    return Machine(folder, file_ethtool(folder + kEthtoolFolder));
+    return Machine(folder, std::move(ethtool));
 }
 
 std::optional<std::string> Machine::text(const std::string& path) const {

@@ -18,6 +18,8 @@ class Machine {
     // ErrorCode::not_found where `root` holds no sys/devices/system/cpu; also an error where it is
     // this machine, or something in it leads elsewhere.
     static Result<Machine> captured(const std::string& root);
+    // The same, with cards that behave as `ethtool` does.
+    static Result<Machine> captured(const std::string& root, std::unique_ptr<Ethtool> ethtool);
 
     [[nodiscard]] bool is_live() const { return root_.empty(); }
     [[nodiscard]] std::string path_of(const std::string& path) const { return root_ + path; }

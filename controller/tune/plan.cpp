@@ -85,8 +85,22 @@ class PortPlanner {
     void plan_steering(const ReceiveQueue& queue, const CpuSet& busy);
     void plan_sending();
     [[nodiscard]] unsigned cpu_of(unsigned queue) const { return summary_.places[queue].cpu; }
-    void change_part(DevicePart part, std::string before, std::string after, std::string value,
+    bool was_not_taken(const Setting& setting, const std::string& what, const std::string& value);
+    bool change_part(DevicePart part, std::string before, std::string after, std::string value,
                      std::string why);
+    void settle(Setting setting, std::string value) {
+        plan_.settled.push_back({std::move(setting), std::move(value)});
+    }
+    void settle_part(DevicePart part, std::string value) {
+        settle({SettingKind::device_part, port_.name, part}, std::move(value));
+    }
+    [[nodiscard]] bool has(VirtioFeature feature) const {
+        return port_.virtio && port_.virtio->contains(feature);
+    }
+    [[nodiscard]] bool can_adapt() const;
+    [[nodiscard]] bool can_wait() const;
+    void plan_adaptive();
+    void plan_wait(unsigned wanted, bool is_right, std::string why);
     void change_file(const std::string& path, const std::string& what, std::string before,
                      std::string after, std::string value, std::string why);
     [[nodiscard]] std::string near() const {
@@ -143,6 +157,7 @@ void PortPlanner::place(Load& load) {
     summary_.node = port_.node;
     summary_.cores = workers_.cores;
     count_queues();
+    summary_.queues_right = summary_.queues_wanted;
     if (summary_.queues_wanted != summary_.queues && port_.device.xdp == XdpUse::native) {
         plan_.notes.push_back(
             port_.name + ": " + plural(summary_.queues_wanted, "queue") +
@@ -171,15 +186,33 @@ CpuSet PortPlanner::interrupted() const {
     return cpus;
 }
 
-void PortPlanner::change_part(DevicePart part, std::string before, std::string after,
+// What was said yes to and not done once is not asked for again.
+bool PortPlanner::was_not_taken(const Setting& setting, const std::string& what,
+                                const std::string& value) {
+    const bool was = std::ranges::any_of(input_.not_taken, [&](const Aim& aim) {
+        return aim.setting == setting && aim.value == value;
+    });
+    if (was)
+        plan_.notes.push_back(what + ": " + value +
+                              " was taken and not done, so it is not asked for again.");
+    return was;
+}
+
+// Whether it is planned.
+bool PortPlanner::change_part(DevicePart part, std::string before, std::string after,
                               std::string value, std::string why) {
-    plan_.changes.push_back({.setting = {SettingKind::device_part, port_.name, part},
-                             .what = port_.name + ' ' + std::string(part_name(part)),
+    const Setting setting{SettingKind::device_part, port_.name, part};
+    const std::string what = port_.name + ' ' + std::string(part_name(part));
+    if (was_not_taken(setting, what, value))
+        return false;
+    plan_.changes.push_back({.setting = setting,
+                             .what = what,
                              .before = std::move(before),
                              .after = std::move(after),
                              .value = std::move(value),
                              .why = std::move(why),
                              .is_optional = part != DevicePart::channels});
+    return true;
 }
 
 void PortPlanner::change_file(const std::string& path, const std::string& what, std::string before,
@@ -194,8 +227,11 @@ void PortPlanner::change_file(const std::string& path, const std::string& what, 
 
 void PortPlanner::plan_channels() {
     const unsigned now = summary_.queues, wanted = summary_.queues_wanted;
-    if (now == wanted)
+    if (now == wanted) {
+        if (const auto channels = part_text(port_.device, DevicePart::channels))
+            settle_part(DevicePart::channels, *channels);
         return;
+    }
     const bool combined = port_.device.channels->combined != 0;
     Channels channels = *port_.device.channels;
     if (combined)
@@ -231,47 +267,82 @@ void PortPlanner::plan_rings() {
         return;
     const bool flood = input_.wishes.profile == TuneProfile::flood;
     const unsigned wanted = std::min(most->rx, flood ? kFloodRing : kBalancedRing);
-    if (now->rx >= wanted)
+    const auto value = [](unsigned descriptors) { return "rx " + text_of(descriptors); };
+    if (now->rx >= wanted) {
+        settle_part(DevicePart::rings, value(now->rx));
         return;
-    change_part(DevicePart::rings, text_of(now->rx), text_of(wanted), "rx " + text_of(wanted),
-                "So many packets a queue wait, instead of being lost, while its CPU is busy.");
-    if (has_link_to_lose(port_.device.driver))
+    }
+    const bool is_planned =
+        change_part(DevicePart::rings, text_of(now->rx), text_of(wanted), value(wanted),
+                    "So many packets a queue wait, instead of being lost, while its CPU is busy.");
+    if (is_planned && has_link_to_lose(port_.device.driver))
         plan_.cautions.push_back(port_.name +
                                  ": a change of rings takes the link down for a moment.");
+}
+
+// virtio_net knows what its host cannot do, and says that it can.
+bool PortPlanner::can_adapt() const {
+    return port_.device.can_adapt.value_or(true) &&
+           (!port_.virtio || has(VirtioFeature::queue_coalescing));
+}
+
+bool PortPlanner::can_wait() const {
+    return port_.device.can_wait.value_or(true) &&
+           (!port_.virtio || has(VirtioFeature::coalescing) ||
+            has(VirtioFeature::queue_coalescing));
+}
+
+void PortPlanner::plan_adaptive() {
+    constexpr const char* kOn = "adaptive-rx on";
+    if (port_.device.coalescing->adaptive_rx)
+        settle_part(DevicePart::coalescing, kOn);
+    else if (can_adapt())
+        change_part(DevicePart::coalescing, *part_text(port_.device, DevicePart::coalescing), kOn,
+                    kOn, "The card itself waits longer the more packets come.");
+    else
+        plan_.notes.push_back(port_.name +
+                              ": has no adaptive coalescing, so it interrupts as it does today.");
+}
+
+void PortPlanner::plan_wait(unsigned wanted, bool is_right, std::string why) {
+    const auto before = *part_text(port_.device, DevicePart::coalescing);
+    const std::string value = "adaptive-rx off rx-usecs " + text_of(wanted);
+    if (is_right)
+        settle_part(DevicePart::coalescing, before);
+    else if (can_wait())
+        change_part(DevicePart::coalescing, before, value, value, std::move(why));
+    else
+        plan_.notes.push_back(port_.name +
+                              ": cannot be told how long to wait until it interrupts.");
 }
 
 void PortPlanner::plan_coalescing() {
     if (!port_.device.coalescing)
         return;
     const Coalescing& now = *port_.device.coalescing;
-    const auto before = *part_text(port_.device, DevicePart::coalescing);
     switch (input_.wishes.profile) {
         case TuneProfile::balanced:
-            if (!now.adaptive_rx)
-                change_part(DevicePart::coalescing, before, "adaptive-rx on", "adaptive-rx on",
-                            "The card itself waits longer the more packets come.");
+            plan_adaptive();
             return;
         case TuneProfile::latency:
-            if (now.adaptive_rx || now.rx_usecs > kLatencyWait) {
-                const std::string value = "adaptive-rx off rx-usecs " + text_of(kLatencyWait);
-                change_part(DevicePart::coalescing, before, value, value,
-                            "A packet waits for its interrupt for so many microseconds at most.");
-            }
+            plan_wait(kLatencyWait, !now.adaptive_rx && now.rx_usecs <= kLatencyWait,
+                      "A packet waits for its interrupt for so many microseconds at most.");
             return;
         case TuneProfile::flood:
             break;
     }
-    if (now.adaptive_rx || now.rx_usecs < kFloodWait) {
-        const std::string value = "adaptive-rx off rx-usecs " + text_of(kFloodWait);
-        change_part(DevicePart::coalescing, before, value, value,
-                    "Fewer interrupts, each for more packets; a packet waits a little longer.");
-    }
+    plan_wait(kFloodWait, !now.adaptive_rx && now.rx_usecs >= kFloodWait,
+              "Fewer interrupts, each for more packets; a packet waits a little longer.");
 }
 
 void PortPlanner::plan_spread() {
     const auto& spread = port_.device.spread;
-    if (spread.empty() || summary_.queues < 2 || is_even(spread, summary_.queues))
+    if (spread.empty() || summary_.queues < 2)
         return;
+    if (is_even(spread, summary_.queues)) {
+        settle_part(DevicePart::spread, default_spread(summary_.queues));
+        return;
+    }
     std::vector<size_t> buckets(summary_.queues);
     for (const uint32_t queue : spread)
         if (queue < buckets.size())
@@ -316,7 +387,12 @@ void PortPlanner::plan_interrupts() {
             continue;
         }
         const unsigned cpu = cpu_of(irq.queue);
-        if (irq.affinity == CpuSet{cpu})
+        if (irq.affinity == CpuSet{cpu}) {
+            settle(irq_setting(port_.name, irq.name), text_of(cpu));
+            continue;
+        }
+        const std::string what = "IRQ " + text_of(irq.number) + " (" + irq.name + ')';
+        if (was_not_taken(irq_setting(port_.name, irq.name), what, text_of(cpu)))
             continue;
         std::string why = "Queue " + text_of(irq.queue);
         if (seats_[irq.queue] == Seat::core)
@@ -326,7 +402,7 @@ void PortPlanner::plan_interrupts() {
         else
             why += " shares a CPU: there are more queues than CPUs.";
         plan_.changes.push_back({.setting = irq_setting(port_.name, irq.name),
-                                 .what = "IRQ " + text_of(irq.number) + " (" + irq.name + ')',
+                                 .what = what,
                                  .before = cpus_text(irq.affinity),
                                  .after = cpus_text({cpu}),
                                  .value = text_of(cpu),
@@ -362,17 +438,21 @@ void PortPlanner::plan_steering(const ReceiveQueue& queue, const CpuSet& busy) {
     steers_ = steers_ || !wanted.empty();
     const std::string folder = queue_folder(port_.name, true, queue.number);
     const std::string name = port_.name + " rx-" + text_of(queue.number);
-    if (wanted != queue.rps)
+    if (wanted == queue.rps)
+        settle({SettingKind::file, folder + "/rps_cpus"}, cpu_mask_text(wanted));
+    else
         change_file(folder + "/rps_cpus", name + " RPS", cpus_text(queue.rps), cpus_text(wanted),
                     cpu_mask_text(wanted),
                     wanted.empty()
                         ? std::string(why_none)
                         : "Fewer queues than cores: these share the work on what XDP passes, and "
                           "leave CPUs with interrupts alone.");
-    if (wanted.empty())
+    if (wanted.empty() || !input_.host.flow_entries)
         return;
     const unsigned flows = std::bit_floor(kFlowEntries / std::max(1U, summary_.queues_wanted));
-    if (queue.flows < flows && input_.host.flow_entries)
+    if (queue.flows >= flows)
+        settle({SettingKind::file, folder + "/rps_flow_cnt"}, text_of(queue.flows));
+    else
         change_file(folder + "/rps_flow_cnt", name + " RFS", text_of(queue.flows), text_of(flows),
                     text_of(flows),
                     "Packets go to the CPU where their reader runs; this is the queue's part of "
@@ -390,11 +470,15 @@ void PortPlanner::plan_sending() {
     const auto shares = senders(input_.host, cpus);
     for (const SendQueue& queue : port_.send) {
         const auto share = shares.find(queue.number);
-        if (share == shares.end() || !queue.xps || *queue.xps == share->second)
+        if (share == shares.end() || !queue.xps)
             continue;
-        change_file(queue_folder(port_.name, false, queue.number) + "/xps_cpus",
-                    port_.name + " tx-" + text_of(queue.number) + " XPS", cpus_text(*queue.xps),
-                    cpus_text(share->second), cpu_mask_text(share->second),
+        const std::string file = queue_folder(port_.name, false, queue.number) + "/xps_cpus";
+        if (*queue.xps == share->second) {
+            settle({SettingKind::file, file}, cpu_mask_text(share->second));
+            continue;
+        }
+        change_file(file, port_.name + " tx-" + text_of(queue.number) + " XPS",
+                    cpus_text(*queue.xps), cpus_text(share->second), cpu_mask_text(share->second),
                     "No queue is closer to them: CPU " + text_of(cpus[queue.number]) +
                         " completes what this one has sent.");
     }
@@ -408,8 +492,13 @@ void PortPlanner::plan_masks(const CpuSet& busy) {
 }
 
 void plan_flow_table(const PlanInput& input, Plan& plan) {
-    if (!input.host.flow_entries || *input.host.flow_entries >= kFlowEntries)
+    if (!input.host.flow_entries)
         return;
+    if (*input.host.flow_entries >= kFlowEntries) {
+        plan.settled.push_back(
+            {{SettingKind::file, kFlowTable}, text_of(*input.host.flow_entries)});
+        return;
+    }
     plan.changes.push_back(
         {.setting = {SettingKind::file, kFlowTable},
          .what = "net.core.rps_sock_flow_entries",
@@ -457,6 +546,18 @@ void add_circumstances(const PlanInput& input, Plan& plan) {
     else if (input.host.irqs_read_only && moves)
         plan.hindrances.emplace_back(
             "/proc/irq is read-only, as in a container: apply this on the host itself");
+}
+
+std::vector<Aim> not_taken_before(const Machine& machine, const JournalFolder& journals,
+                                  const std::string& interface) {
+    std::vector<Aim> aims;
+    const auto journal = journals.read(interface);
+    if (!journal || journal->boot != machine.boot())
+        return aims;
+    for (const JournalEntry& entry : journal->entries)
+        if (entry.not_taken)
+            aims.push_back({entry.setting, *entry.not_taken});
+    return aims;
 }
 
 // Earlier ones keep their places whenever later ones are planned: otherwise each apply would move
@@ -509,6 +610,7 @@ Result<PlanInput> look_at(const Machine& machine, const JournalFolder& journals,
         input.ports.push_back(*std::move(port));
     }
     input.taken = taken_before(machine, journals, interface, *names);
+    input.not_taken = not_taken_before(machine, journals, interface);
     return input;
 }
 

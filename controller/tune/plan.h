@@ -22,6 +22,12 @@ struct Change {
     bool is_optional = false;   // a driver that refuses it is no reason to undo the rest
 };
 
+// A setting, and what it has to be.
+struct Aim {
+    Setting setting;
+    std::string value;  // as it is written
+};
+
 // Of the device itself, before the gate is attached; the rest follows the queues that are there
 // then.
 bool is_of_device(const Change& change);
@@ -38,6 +44,7 @@ struct PortPlan {
     std::string driver;
     unsigned queues = 0;  // today
     unsigned queues_wanted = 0;
+    unsigned queues_right = 0;  // as wanted, but for an XDP program that is in the way
     std::optional<unsigned> most_queues;
     std::optional<unsigned> node;
     size_t cores = 0;                // that may take its interrupts
@@ -49,6 +56,7 @@ struct Plan {
     TuneProfile profile = TuneProfile::balanced;
     std::vector<PortPlan> ports;
     std::vector<Change> changes;          // in the order that works
+    std::vector<Aim> settled;             // as it should be already: to be watched with the rest
     std::vector<std::string> cautions;    // what is interrupted while it is done
     std::vector<std::string> notes;       // what is left as it is, and why
     std::vector<std::string> hindrances;  // why none of it can be done here
@@ -60,7 +68,8 @@ struct PlanInput {
     std::string interface;
     Host host;
     std::vector<Port> ports;
-    CpuSet taken;  // by the queues of cards that were tuned before this one
+    CpuSet taken;                // by the queues of cards that were tuned before this one
+    std::vector<Aim> not_taken;  // what the driver said yes to without doing it
     TuneSettings wishes;
 };
 

@@ -164,6 +164,19 @@ Status read_queues(const Machine& machine, Port& port) {
     return {};
 }
 
+// A digit a bit, the lowest first.
+std::optional<std::set<VirtioFeature>> read_virtio(const Machine& machine,
+                                                   const std::string& name) {
+    const auto bits = machine.text(kInterfaces + name + "/device/features");
+    if (!bits)
+        return std::nullopt;
+    std::set<VirtioFeature> features;
+    for (size_t bit = 0; bit < bits->size(); ++bit)
+        if ((*bits)[bit] == '1')
+            features.insert(static_cast<VirtioFeature>(bit));
+    return features;
+}
+
 // `visited` against circles: the kernel makes none, but trees are files.
 void add_ports(const Machine& machine, const std::string& name, std::set<std::string>& visited,
                std::vector<std::string>& ports) {
@@ -231,6 +244,8 @@ Result<Port> look_at_port(const Machine& machine, const std::string& name) {
     if (!device)
         return device.error();
     port.device = *std::move(device);
+    if (port.device.driver == "virtio_net")
+        port.virtio = read_virtio(machine, name);
     // -1 where the card is near no node in particular.
     if (const auto node = machine.text(kInterfaces + name + "/device/numa_node");
         node && !node->starts_with('-'))

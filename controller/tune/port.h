@@ -1,6 +1,7 @@
 // A network card as tuning sees it: its queues, their interrupts, and what they do today.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <set>
 #include <string>
@@ -33,11 +34,27 @@ struct SendQueue {
     std::optional<CpuSet> xps;  // nothing where it is the only one
 };
 
+// What a virtio card may agree upon with its host: bits of the standard, of which not every
+// system's linux/virtio_net.h knows all.
+enum class VirtioFeature : uint8_t {
+    guest_checksum = 1,
+    switched_offloads = 2,  // the guest's offloads can be switched while it runs
+    guest_tso4 = 7,
+    guest_tso6 = 8,
+    guest_ecn = 9,
+    guest_ufo = 10,
+    queue_coalescing = 52,  // of each queue by itself
+    coalescing = 53,
+    guest_uso4 = 54,
+    guest_uso6 = 55
+};
+
 struct Port {
     std::string name;
     DeviceFacts device;
-    std::optional<unsigned> node;  // where it is plugged in
-    std::vector<QueueIrq> irqs;    // of queues only, by queue
+    std::optional<std::set<VirtioFeature>> virtio;  // of a virtio card: what was agreed upon
+    std::optional<unsigned> node;                   // where it is plugged in
+    std::vector<QueueIrq> irqs;                     // of queues only, by queue
     std::vector<ReceiveQueue> receive;
     std::vector<SendQueue> send;
 };

@@ -346,6 +346,115 @@ TEST(Revert, MakesWayForFewerQueuesBelowATableThatWasSetByHand) {
     EXPECT_EQ(bench.content(), before);
 }
 
+// A driver that says yes to whatever coalescing, and does nothing.
+class Forgetful : public Ethtool {
+  public:
+    explicit Forgetful(const std::string& root) : cards_(file_ethtool(root + "/ethtool")) {}
+
+    Result<DeviceFacts> read(const std::string& interface) override {
+        return cards_->read(interface);
+    }
+    Status set(const std::string& interface, DevicePart part, std::string_view text) override {
+        return part == DevicePart::coalescing ? Status() : cards_->set(interface, part, text);
+    }
+    std::map<std::string, uint64_t> counters(const std::string& interface) override {
+        return cards_->counters(interface);
+    }
+
+  private:
+    std::unique_ptr<Ethtool> cards_;
+};
+
+TEST(Apply, AsksNotAgainForWhatADriverTookAndDidNotDo) {
+    const Bench bench("ixgbe-smt");
+    const Machine machine =
+        Machine::captured(bench.root(), std::make_unique<Forgetful>(bench.root())).value();
+    const auto report = apply_tuning(machine, bench.journals(), "eth0", {});
+    ASSERT_TRUE(report) << report.error().message;
+    EXPECT_FALSE(report->done.empty());
+    ASSERT_THAT(report->refused, SizeIs(1));
+    EXPECT_EQ(report->refused[0].what, "eth0 coalescing");
+    EXPECT_THAT(report->refused[0].reason, HasSubstr("not taken by the driver"));
+
+    const Plan plan = make_plan(look_at(machine, bench.journals(), "eth0", {}).value());
+    EXPECT_TRUE(plan.is_done()) << plan.changes.front().what;
+    EXPECT_THAT(plan.notes, Contains(HasSubstr("taken and not done")));
+    const auto again = apply_tuning(machine, bench.journals(), "eth0", {});
+    ASSERT_TRUE(again);
+    EXPECT_THAT(again->done, IsEmpty());
+    EXPECT_THAT(again->refused, IsEmpty());
+    EXPECT_THAT(drifted(machine, bench.journals(), "eth0").value(), IsEmpty());
+    // Another value may do.
+    const TuneSettings flood{.profile = TuneProfile::flood};
+    EXPECT_FALSE(make_plan(look_at(machine, bench.journals(), "eth0", flood).value()).is_done());
+    ASSERT_TRUE(bench.revert());
+    EXPECT_TRUE(bench.is_as_before());
+}
+
+const Setting kMoved = irq_setting("eth0", "eth0-TxRx-2");
+
+// That it was moved is told, mended, and undone.
+void expect_watched(const Bench& bench, const Setting& setting, const std::string& right) {
+    ASSERT_EQ(bench.machine().get(setting).value(), right);
+    EXPECT_THAT(drifted(bench.machine(), bench.journals(), "eth0").value(), IsEmpty());
+    ASSERT_TRUE(bench.machine().set(setting, "0-3\n"));
+    const auto drifts = drifted(bench.machine(), bench.journals(), "eth0");
+    ASSERT_TRUE(drifts);
+    ASSERT_THAT(*drifts, SizeIs(1));
+    EXPECT_EQ(drifts->front().setting, setting);
+    EXPECT_EQ(set_again(bench.machine(), bench.journals(), "eth0")->set, 1U);
+    EXPECT_THAT(drifted(bench.machine(), bench.journals(), "eth0").value(), IsEmpty());
+}
+
+TEST(Drift, OfWhatWasRightBeforeIsSeen) {
+    const Bench bench("irqbalance-runs");
+    ASSERT_TRUE(bench.machine().set(kMoved, "2\n"));
+    const auto before = bench.content();
+    ASSERT_TRUE(bench.apply());
+    expect_watched(bench, kMoved, "2\n");
+    ASSERT_TRUE(bench.revert());
+    EXPECT_EQ(bench.content().size(), before.size());
+    EXPECT_TRUE(is_same_value(kMoved, "2", bench.machine().get(kMoved).value()));
+}
+
+TEST(Drift, OfWhatIsRightAtTheSecondLookIsSeen) {
+    const Bench bench("virtio-eight-queues-four-cpus");
+    const Setting irq = irq_setting("eth0", "virtio0-input.1");
+    ASSERT_TRUE(bench.apply({.before_change = [&](const Change& change) {
+        // As drivers do, which place interrupts themselves when channels change.
+        if (change.setting.part == DevicePart::channels && is_of_device(change)) {
+            EXPECT_TRUE(bench.machine().set(irq, "1\n"));
+        }
+        EXPECT_NE(change.setting, irq);
+    }}));
+    expect_watched(bench, irq, "1\n");
+}
+
+TEST(Drift, IsSeenWhereAllWasRight) {
+    const Bench bench("irqbalance-runs");
+    ASSERT_TRUE(bench.apply());
+    ASSERT_TRUE(bench.journals().remove("eth0"));
+    const auto right = bench.content();
+    const auto report = bench.apply({.confirm = std::chrono::seconds(60)});
+    ASSERT_TRUE(report);
+    EXPECT_THAT(report->done, IsEmpty());
+    EXPECT_FALSE(bench.journals().read("eth0")->deadline_ms) << "there is nothing to confirm";
+    expect_watched(bench, kMoved, "2");
+    ASSERT_TRUE(bench.revert());
+    EXPECT_EQ(bench.content(), right);
+}
+
+TEST(Drift, CountsNotTheQueuesThatVirtioAddsForXdp) {
+    const Bench bench("virtio-eight-queues-four-cpus");
+    ASSERT_TRUE(bench.apply());
+    const Setting channels{SettingKind::device_part, "eth0", DevicePart::channels};
+    ASSERT_EQ(bench.machine().get(channels).value(), "rx 0 tx 0 combined 4");
+    ASSERT_TRUE(bench.machine().set(channels, "combined 8"));
+    EXPECT_THAT(drifted(bench.machine(), bench.journals(), "eth0").value(), SizeIs(1));
+    attach_native(bench);
+    EXPECT_THAT(drifted(bench.machine(), bench.journals(), "eth0").value(), IsEmpty());
+}
+
 TEST(Drift, IsNotMendedWhileSomebodyTunes) {
     const Bench bench("irqbalance-runs");
     ASSERT_TRUE(bench.apply());
@@ -451,8 +560,9 @@ TEST(Apply, SaysThatABootHasUndoneTheOneBefore) {
     ASSERT_TRUE(report);
     EXPECT_THAT(report->notes, Contains(HasSubstr("started anew")));
     EXPECT_EQ(bench.content(), tuned);
-    // Of what was found as it should be there is nothing to remember.
-    EXPECT_THAT(bench.journals().interfaces(), IsEmpty());
+    // What was found as it should be is watched from now on.
+    EXPECT_EQ(bench.journals().read("eth0")->boot, bench.machine().boot());
+    EXPECT_THAT(drifted(bench.machine(), bench.journals(), "eth0").value(), IsEmpty());
 }
 
 TEST(Journal, IsReadBackToTheByte) {
@@ -468,6 +578,7 @@ TEST(Journal, IsReadBackToTheByte) {
         {irq_setting("eth0", "eth0-TxRx-0"), "", std::nullopt, JournalEntry::Kept{"5"}});
     journal.entries.push_back(
         {{SettingKind::device_part, "eth0", DevicePart::spread}, "0 1", "1 0"});
+    journal.entries[2].not_taken = "2 2";
     ASSERT_TRUE(journals.write(journal));
     const auto read = journals.read("eth0");
     ASSERT_TRUE(read) << read.error().message;
@@ -481,6 +592,8 @@ TEST(Journal, IsReadBackToTheByte) {
         EXPECT_EQ(read->entries[i].wanted, journal.entries[i].wanted);
         ASSERT_EQ(read->entries[i].kept.has_value(), journal.entries[i].kept.has_value());
     }
+    EXPECT_FALSE(read->entries[0].not_taken);
+    EXPECT_EQ(read->entries[2].not_taken, "2 2");
     EXPECT_EQ(read->since_ms, 77U);
     EXPECT_TRUE(read->is_second);
     EXPECT_EQ(read->entries[0].kept->value, "7\n");

@@ -113,6 +113,55 @@ TEST(Hash, HasPortsOfWhatIsServed) {
     EXPECT_EQ(examination.of_card("hash").mend, "ethtool -N eth0 rx-flow-hash tcp4 sdfn");
 }
 
+TEST(Queues, ThatXdpHoldsAreMendedInTheOrderThatWorks) {
+    Examination examination("irqbalance-runs", "eth0");
+    examination.know("eth0", "channels = rx 0 tx 0 combined 2");
+    examination.know("eth0", "most channels = rx 0 tx 0 combined 4");
+    EXPECT_EQ(examination.of_card("queues").mend, "sluicectl tune apply eth0 --confirm 60s");
+    examination.know("eth0", "xdp = native");
+    EXPECT_EQ(examination.of_card("queues").mend.find("sluicectl detach"), std::string::npos)
+        << "somebody else's";
+    examination.card.attachment = Attachment{.interface = "eth0"};
+    const Finding found = examination.of_card("queues");
+    EXPECT_EQ(found.outcome, Outcome::warn);
+    EXPECT_EQ(found.mend,
+              "sluicectl detach eth0 && sluicectl tune apply eth0 && sluicectl attach eth0");
+}
+
+// A digit a bit, as the kernel shows what was agreed upon.
+std::string virtio_bits(std::initializer_list<VirtioFeature> features) {
+    std::string bits(64, '0');
+    for (const VirtioFeature feature : features)
+        bits[static_cast<size_t>(feature)] = '1';
+    return bits + '\n';
+}
+
+TEST(Offloads, OfVirtioAreTroubleWhereNobodyCanSwitchThemOff) {
+    using enum VirtioFeature;
+    Examination examination("virtio-one-queue", "eth0");
+    examination.know("eth0", "feature rx-gro-hw = on");
+    const std::string file = "sys/class/net/eth0/device/features";
+    examination.write(file, virtio_bits({guest_checksum, switched_offloads, guest_tso4}));
+    EXPECT_EQ(examination.of_card("offloads").outcome, Outcome::pass);
+    examination.write(file, virtio_bits({guest_tso4, guest_tso6}));
+    const Finding found = examination.of_card("offloads");
+    EXPECT_EQ(found.outcome, Outcome::fail);
+    EXPECT_NE(found.mend.find("ctrl_guest_offloads=on"), std::string::npos) << found.mend;
+    examination.write(file, virtio_bits({queue_coalescing}));
+    EXPECT_EQ(examination.of_card("offloads").outcome, Outcome::pass);
+}
+
+TEST(Driver, SaysWhatItRefusesBeforeItDoes) {
+    Examination ena("ena-eight-of-eight", "ens5");
+    EXPECT_EQ(ena.of_card("driver").mend, "sluicectl tune apply ens5");
+    ena.know("ens5", "channels = rx 0 tx 0 combined 4");
+    EXPECT_EQ(ena.of_card("driver").outcome, Outcome::pass);
+    Examination ixgbe("ixgbe-smt", "eth0");
+    EXPECT_EQ(ixgbe.of_card("driver").outcome, Outcome::pass);
+    ixgbe.write("sys/class/net/eth0/device/sriov_numvfs", "4\n");
+    EXPECT_EQ(ixgbe.of_card("driver").mend, "echo 0 > /sys/class/net/eth0/device/sriov_numvfs");
+}
+
 TEST(Lockdown, IsNoTroubleWhereTheGateRuns) {
     Examination examination("veth", "edge0");
     examination.write("sys/kernel/security/lockdown", "none integrity [confidentiality]\n");
@@ -139,6 +188,41 @@ TEST(Unprivileged, IsSkippedWhereOthersCannotBeSeen) {
         EXPECT_EQ(finding.outcome, Outcome::skip) << finding.seen;
         EXPECT_NE(finding.mend.find("sudo sluicectl doctor"), std::string::npos) << finding.mend;
     }
+}
+
+TEST(Jit, IsForRootToSee) {
+    if (::geteuid() != 0)
+        GTEST_SKIP() << "needs root, to be somebody else";
+    Examination examination("veth", "edge0");
+    examination.patient.options.interfaces = {"edge0"};
+    EXPECT_NE(examination.of_host("jit").mend.find("namespaces"), std::string::npos);
+    const std::string file = "proc/sys/net/core/bpf_jit_enable";
+    examination.write(file, "1\n");
+    EXPECT_EQ(examination.of_host("jit").outcome, Outcome::pass);
+    for (const char* part : {"", "/proc", "/proc/sys", "/proc/sys/net", "/proc/sys/net/core"})
+        ASSERT_EQ(::chmod((examination.path() + part).c_str(), 0755), 0);
+    ASSERT_EQ(::chmod((examination.path() + '/' + file).c_str(), 0600), 0);
+    const AsNobody nobody;
+    EXPECT_EQ(examination.of_host("jit").mend, "sudo sluicectl doctor edge0");
+}
+
+TEST(Unprivileged, IsToldTheCommandWithTheInterface) {
+    Examination examination("veth", "edge0");
+    examination.patient.options.interfaces = {"edge0"};
+    examination.patient.options.config = "/etc/sluice/sluice.toml";
+    examination.patient.gate = make_error(ErrorCode::not_permitted, "open /sys/fs/bpf/sluice");
+    for (const char* name :
+         {"config", "gate", "lockout", "services", "review", "lists", "bans", "tables"}) {
+        const Finding found = examination.of_host(name);
+        EXPECT_EQ(found.outcome, Outcome::skip) << name;
+        EXPECT_EQ(found.mend, "sudo sluicectl doctor edge0") << name;
+    }
+    const Finding mode = examination.of_card("xdp-mode");
+    EXPECT_EQ(mode.outcome, Outcome::skip);
+    EXPECT_EQ(mode.mend, "sudo sluicectl doctor edge0");
+    EXPECT_NE(mode.seen.find("only root may read"), std::string::npos) << mode.seen;
+    examination.patient.gate = make_error(ErrorCode::unreachable, "no gate");
+    EXPECT_EQ(examination.of_card("xdp-mode").mend, "sluicectl attach edge0");
 }
 
 TEST(Config, IsSkippedWhereItMayNotBeRead) {

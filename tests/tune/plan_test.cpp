@@ -120,6 +120,43 @@ TEST(Plans, OfCardsThatAreTunedOneByOneTakeDifferentCores) {
     EXPECT_EQ(cpus_of(planned("bond0")), (CpuSet{0, 1, 2, 3}));
 }
 
+// What is planned for the coalescing of a card that can do so much; empty for nothing.
+std::string coalescing_planned(TuneProfile profile, const std::string& driver,
+                               std::optional<bool> can_adapt,
+                               std::optional<std::set<VirtioFeature>> virtio = {}) {
+    const TempFolder folder;
+    build_machine("ixgbe-smt", folder.path());
+    PlanInput input = look_at(Machine::captured(folder.path()).value(),
+                              JournalFolder(folder.path() + "/state"), "eth0", {.profile = profile})
+                          .value();
+    Port& port = input.ports.front();
+    port.device.driver = driver;
+    port.device.coalescing = Coalescing{};
+    port.device.can_adapt = can_adapt;
+    port.virtio = std::move(virtio);
+    for (const Change& change : make_plan(input).changes)
+        if (change.setting.part == DevicePart::coalescing && is_of_device(change))
+            return change.value;
+    return {};
+}
+
+TEST(Plans, AskForCoalescingOnlyWhereItCanBeHad) {
+    const auto balanced = TuneProfile::balanced, flood = TuneProfile::flood;
+    EXPECT_EQ(coalescing_planned(balanced, "ixgbe", {}), "adaptive-rx on");
+    EXPECT_EQ(coalescing_planned(balanced, "ixgbe", true), "adaptive-rx on");
+    EXPECT_EQ(coalescing_planned(balanced, "ixgbe", false), "");
+    EXPECT_EQ(coalescing_planned(flood, "ixgbe", false), "adaptive-rx off rx-usecs 64");
+    // The driver says that it can adapt, whatever was agreed upon with the host.
+    using enum VirtioFeature;
+    EXPECT_EQ(coalescing_planned(balanced, "virtio_net", true, {{}}), "");
+    EXPECT_EQ(coalescing_planned(flood, "virtio_net", true, {{}}), "");
+    EXPECT_EQ(coalescing_planned(balanced, "virtio_net", true, {{coalescing}}), "");
+    EXPECT_EQ(coalescing_planned(flood, "virtio_net", true, {{coalescing}}),
+              "adaptive-rx off rx-usecs 64");
+    EXPECT_EQ(coalescing_planned(balanced, "virtio_net", true, {{queue_coalescing}}),
+              "adaptive-rx on");
+}
+
 TEST(Plans, CountNoCardOfAnEarlierBoot) {
     const TempFolder folder;
     build_machine("bond-of-two", folder.path() + "/machine");
