@@ -3,6 +3,7 @@
 #include "cli/policy_history.h"
 #include "cli/policy_point.h"
 #include "cli/policy_push.h"
+#include "cli/rl_rollback.h"
 
 namespace sluice::cli {
 
@@ -48,9 +49,24 @@ void add_rollback(CommandLine& line, CLI::App* policy) {
     app->add_option("V", options->version, kVersion);
     app->add_flag("--force", options->force,
                   "Also one that this host can't have, or that overrides don't fit");
+    auto rl = std::make_shared<std::vector<std::string>>();
+    app->add_option("--rl", *rl, "Instead: write a dated policy of a gateway's route back")
+        ->expected(2)
+        ->type_name("ROUTE STAMP");
     line.handle(
-        app, [options](const Session& session) { return rollback_policy(*options, session); },
-        show_point);
+        app,
+        [options, rl](const Session& session) {
+            if (rl->empty())
+                return rollback_policy(*options, session);
+            if (options->version || options->force)
+                return Result<Answer>(
+                    make_error(ErrorCode::usage, "--rl takes neither a version nor --force"));
+            return rollback_rl(rl->front(), rl->back(), session);
+        },
+        [](const Json& data, Screen& screen) {
+            return data.contains("route") ? show_rollback_rl(data, screen)
+                                          : show_point(data, screen);
+        });
 }
 
 }  // namespace

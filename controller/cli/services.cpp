@@ -1,6 +1,7 @@
 // sluicectl services: what the policy says of each, and what becomes of its packets.
 #include "cli/command_line.h"
 #include "cli/format.h"
+#include "cli/rl_json.h"
 #include "cli/traffic.h"
 
 namespace sluice::cli {
@@ -16,6 +17,8 @@ Result<Answer> run(const Session& session) {
     answer.data = *std::move(data);
     for (const Json& reason : answer.data["idle"])
         answer.warnings.push_back(reason.get<std::string>());
+    if (session.rl)
+        answer.data["rl"] = rl_services_json(session.rl());
     return answer;
 }
 
@@ -72,6 +75,7 @@ void show(const Json& data, Screen& screen) {
         screen.line("No limits.");
     else
         screen.table({{"RULE"}, {"LIMIT"}, {"DEMAND A SECOND", true}, {"MODE"}}, rows);
+    show_rl_services(data.value("rl", Json::array()), screen);
 }
 
 }  // namespace

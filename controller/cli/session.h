@@ -13,6 +13,7 @@
 #include "fleet/budget_sync.h"
 #include "fleet/feed_sync.h"
 #include "fleet/policy_sync.h"
+#include "fleet/rl_sync.h"
 #include "gate/rule_counter.h"
 #include "gate/tables.h"
 #include "observe/audit.h"
@@ -20,6 +21,7 @@
 #include "operate/attach_gate.h"
 #include "operate/gate_access.h"
 #include "operate/operator.h"
+#include "policy/rule_id.h"
 
 namespace sluice::cli {
 
@@ -39,6 +41,13 @@ struct OverrideDesk {
                 return true;
         return false;
     }
+};
+
+// How another limiter's policies are followed, in the daemon alone.
+struct RlReport {
+    RlStanding standing;
+    std::vector<RuleId> in_force;       // limits that are theirs
+    std::vector<std::string> left_out;  // of each service why they are not
 };
 
 // The options of all commands, as written.
@@ -71,6 +80,7 @@ struct Session {
     RedisDrill* drill = nullptr;
     std::function<FeedStanding()> feed;
     std::function<PolicyStanding()> fleet_policy;
+    std::function<RlReport()> rl;
     OverrideDesk overrides;
     // Makes it compare itself with Redis soon.
     std::function<void()> compare_feed;

@@ -6,6 +6,7 @@
 #include "cli/enforcement.h"
 #include "cli/fleet_json.h"
 #include "cli/format.h"
+#include "cli/rl_json.h"
 #include "fleet/fleet_policy.h"
 #include "gate/attachment.h"
 #include "gate/counters.h"
@@ -199,6 +200,7 @@ Result<Answer> run(const Session& session) {
         {"daemon", {{"running", false}, {"pid", nullptr}, {"uptime_s", nullptr}}},
         {"redis", redis_json(session.fleet ? session.fleet() : FleetStanding(), feed)},
         {"fleet", fleet_json(feed, answer.warnings)},
+        {"rl", session.rl ? rl_json(session.rl(), answer.warnings) : Json()},
         {"sources",
          {{"capacity", use.capacity}, {"live", use.live}, {"evicted_live", use.evicted_live}}},
         {"bans", bans_json(*counts, enforcement, answer.warnings)},
@@ -295,6 +297,8 @@ void show(const Json& data, Screen& screen) {
     const Json& drill = data["redis"].value("drill_left_s", Json());
     if (!drill.is_null())
         fields.push_back({"redis", {drill_text(drill), Style::careful}});
+    if (const Json& rl = data["rl"]; !rl.is_null())
+        fields.push_back({"rl", rl_text(rl)});
     for (const auto& [problem, meaning] :
          {std::pair("config_error", "the old configuration holds: "),
           std::pair("state_error", "bans would not outlive a reboot: "),

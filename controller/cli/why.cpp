@@ -8,6 +8,7 @@
 #include "cli/enforcement.h"
 #include "cli/format.h"
 #include "cli/prefix_argument.h"
+#include "cli/rl_json.h"
 #include "gate/counters.h"
 
 namespace sluice::cli {
@@ -133,6 +134,8 @@ Result<Answer> run(const Options& options, const Session& session) {
         idle.push_back("if the gate acted: " + found->verdict);
         found->verdict = counter_name(SLUICE_pass_mode_off);
     }
+    if (session.rl)
+        name_rl(session.rl(), *found);
     // That nothing is looked at comes before what would be made of it.
     found->notes.insert(enforcement->acts ? found->notes.end() : found->notes.begin(), idle.begin(),
                         idle.end());

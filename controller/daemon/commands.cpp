@@ -123,6 +123,10 @@ Result<cli::Answer> run(const CommandContext& context, const ControlRequest& req
                    const std::string& service) { return context.keeper->end_override(service); },
         .list = [&context] { return context.keeper->overrides(); },
         .unsaved = [&context] { return context.keeper->standing().override_error; }};
+    session->rl = [&context] {
+        return cli::RlReport{context.rl->standing(), context.keeper->rl_in_force(),
+                             context.keeper->rl_left_out()};
+    };
     session->compare_feed = [&context] { context.feed->compare_soon(); };
     session->prepare_attach = [&context](AttachOptions& attach) {
         context.keeper->prepare(attach);

@@ -11,6 +11,7 @@
 #include "daemon/fleet_thread.h"
 #include "daemon/keeper.h"
 #include "daemon/policy_thread.h"
+#include "daemon/rl_thread.h"
 #include "daemon/tune_watch.h"
 
 namespace sluice {
@@ -23,6 +24,7 @@ struct CommandContext {
     const EventPump* events = nullptr;
     FleetThread* fleet = nullptr;
     PolicyThread* policy = nullptr;
+    const RlThread* rl = nullptr;
     FeedThread* feed = nullptr;
     const TuneWatch* tune = nullptr;
 };

@@ -55,4 +55,21 @@ void FleetLog::tell(const PolicyStanding& standing) {
     unsaved_ = standing.unsaved;
 }
 
+void FleetLog::tell(const RlStanding& standing) {
+    tell_error(standing.error);
+    std::set<std::string> refusals;
+    for (const RlService& service : standing.services)
+        for (const RlRoute& route : service.routes)
+            if (!route.error.empty())
+                refusals.insert("what was good last stays: " + route.error);
+    if (!standing.whitelist_error.empty())
+        refusals.insert("the whitelist stays as it was: " + standing.whitelist_error);
+    if (!standing.unsaved.empty())
+        refusals.insert("what is known of rl: would not outlive a restart: " + standing.unsaved);
+    for (const std::string& refusal : refusals)
+        if (!refusals_.contains(refusal))
+            log(LogLevel::error, refusal);
+    refusals_ = std::move(refusals);
+}
+
 }  // namespace sluice

@@ -4,11 +4,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <string>
 
 #include "fleet/budget_sync.h"
 #include "fleet/feed_sync.h"
 #include "fleet/policy_sync.h"
+#include "fleet/rl_sync.h"
 
 namespace sluice {
 
@@ -21,6 +23,7 @@ class FleetLog {
     void tell(const FeedStanding& standing);
     void tell(const FleetStanding& standing);
     void tell(const PolicyStanding& standing);
+    void tell(const RlStanding& standing);
 
   private:
     void tell_error(const std::string& error);
@@ -30,6 +33,7 @@ class FleetLog {
     size_t lost_ = 0;
     uint64_t refused_ = 0, duplicates_ = 0;
     bool is_lost_ = false, is_older_ = false;
+    std::set<std::string> refusals_;  // of keys of another limiter
 };
 
 }  // namespace sluice

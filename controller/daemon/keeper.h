@@ -14,6 +14,7 @@
 #include "base/result.h"
 #include "daemon/state_file.h"
 #include "fleet/fleet_policy.h"
+#include "fleet/rl_config.h"
 #include "gate/attachment.h"
 #include "gate/rule_counter.h"
 #include "gate/tables.h"
@@ -69,6 +70,14 @@ class Keeper {
     Status override_policy(PolicyOverride entry, std::chrono::nanoseconds lasts);
     Status end_override(const std::string& service);
     [[nodiscard]] const std::vector<PolicyOverride>& overrides() const { return overrides_; }
+    // What another limiter's policies mean, in place of what they meant before; errors as those of
+    // reload(). Where it is the same nothing is done.
+    Status take_rl(const std::vector<RlService>& services);
+    // Of them what is in force, and what does not lie over the policy.
+    [[nodiscard]] const std::vector<RuleId>& rl_in_force() const { return rl_in_force_; }
+    [[nodiscard]] const std::vector<std::string>& rl_left_out() const { return rl_left_out_; }
+    // What the gate is to have.
+    [[nodiscard]] const Policy& wanted_policy() const { return wanted_.policy; }
     // Once a second: attachments as wanted, what a killed writer left mended, state on disk.
     void tick();
     // Of a gate that an operator attaches: it begins with this configuration and what the disk
@@ -119,6 +128,12 @@ class Keeper {
     void take_applied();
     void lose(const std::string& what, const Error& why);
     void recall_fleet_version();
+    void recall_rl(const Policy& in_force);
+    [[nodiscard]] Result<ConfigFile> with_all(const ConfigFile& config,
+                                              const std::vector<PolicyOverride>& overrides,
+                                              RlLaid& rl) const;
+    void took_rl(RlLaid rl);
+    void audit_rl(const std::vector<RlService>& before, const RlLaid& rl) const;
     Status take_overrides(std::vector<PolicyOverride> overrides);
     void save_overrides(const std::vector<PolicyOverride>& overrides);
     void end_overrides_in_time();
@@ -143,9 +158,12 @@ class Keeper {
     std::optional<FleetVersion> fleet_;           // that takes the place of a part of it
     std::vector<PolicyOverride> overrides_;       // laid over both
     std::vector<PolicyOverride> kept_overrides_;  // as they are on disk
-    ConfigFile wanted_;                           // what comes of it all: the gate is to have it
-    std::string kept_config_;                     // its text, as it is on disk
-    std::optional<ConfigFile> applied_;           // by hand, in the place of it
+    std::vector<RlService> rl_;                   // laid over both, below the overrides
+    std::vector<RuleId> rl_in_force_;
+    std::vector<std::string> rl_left_out_;
+    ConfigFile wanted_;                      // what comes of it all: the gate is to have it
+    std::string kept_config_;                // its text, as it is on disk
+    std::optional<ConfigFile> applied_;      // by hand, in the place of it
     uint64_t seen_policy_ = 0;               // version of what was put in force, or found, last
     std::optional<ConfigFile> next_config_;  // to be taken once nobody else writes
     std::chrono::milliseconds patience_{};   // with other writers; none once clients wait
@@ -159,6 +177,7 @@ class Keeper {
     std::chrono::steady_clock::time_point next_attach_{};
     std::string missing_;      // why it is not attached everywhere, as it was logged
     std::string still_there_;  // why an override that is over is in force, likewise
+    std::string rl_error_;     // why limits of rl: are not in force, likewise
     std::string save_error_, override_error_;  // of the last saves; empty where they were good
     Operator self_{"sluiced", {}};
     std::future<Save> saving_;  // valid from begin_save() to finish_save()

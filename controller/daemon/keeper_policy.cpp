@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "daemon/keeper.h"
 #include "fleet/policy_file.h"
+#include "fleet/rl_sync.h"
 #include "gate/policy_store.h"
 #include "gate/switches.h"
 #include "observe/audit.h"
@@ -26,12 +27,6 @@ Result<ConfigFile> with_fleet(const ConfigFile& config, const std::optional<Flee
     if (!fleet || !own.redis || own.fleet.name != fleet->fleet)
         return config;
     return with_fleet_policy(config, *fleet);
-}
-
-Result<ConfigFile> with_fleet(const ConfigFile& config, const std::optional<FleetVersion>& fleet,
-                              const std::vector<PolicyOverride>& overrides) {
-    auto shared = with_fleet(config, fleet);
-    return shared ? with_overrides(*std::move(shared), overrides) : shared;
 }
 
 void log_left_out(const std::vector<std::string>& overrides) {
@@ -55,6 +50,17 @@ bool policy_waits(const Tables& tables) {
 }
 
 }  // namespace
+
+// The limits of rl: lie between the policy and the overrides; `rl` is what became of them.
+Result<ConfigFile> Keeper::with_all(const ConfigFile& config,
+                                    const std::vector<PolicyOverride>& overrides,
+                                    RlLaid& rl) const {
+    const auto shared = with_fleet(config, fleet_);
+    if (!shared)
+        return shared;
+    rl = with_rl_limits(*shared, rl_, overrides);
+    return with_overrides(rl.config, overrides);
+}
 
 // `prepare` is called before, once nothing is in the way.
 Status Keeper::put_in_force(const ConfigFile& config, const std::function<void()>& prepare) {
@@ -108,16 +114,18 @@ void Keeper::recall_fleet_version() {
         fleet_.reset();
         shared = config_;
     }
+    recall_rl(shared->policy);
+    RlLaid rl = with_rl_limits(*shared, rl_, overrides_);
     std::vector<std::string> left_out;
-    auto wanted = with_fitting_overrides(*shared, overrides_, left_out);
+    auto wanted = with_fitting_overrides(rl.config, overrides_, left_out);
     log_left_out(left_out);
-    if (wanted) {
-        wanted_ = *std::move(wanted);
-        return;
+    if (!wanted) {
+        log_error("the overrides of before are not in force", wanted.error());
+        overrides_.clear();
+        wanted = rl.config;
     }
-    log_error("the overrides of before are not in force", wanted.error());
-    overrides_.clear();
-    wanted_ = *std::move(shared);
+    wanted_ = *std::move(wanted);
+    took_rl(std::move(rl));
 }
 
 Status Keeper::take_fleet_version(const FleetVersion& version) {
@@ -129,8 +137,9 @@ Status Keeper::take_fleet_version(const FleetVersion& version) {
     if (!shared)
         return shared.error();
     // A policy is not to wait for what was said of another one.
+    RlLaid rl = with_rl_limits(*shared, rl_, overrides);
     std::vector<std::string> left_out;
-    auto wanted = with_fitting_overrides(*shared, overrides, left_out);
+    auto wanted = with_fitting_overrides(rl.config, overrides, left_out);
     if (!wanted)
         return wanted.error();
     if (const Status put = put_in_force(*wanted); !put)
@@ -140,12 +149,14 @@ Status Keeper::take_fleet_version(const FleetVersion& version) {
     applied_.reset();
     overrides_ = std::move(overrides);
     wanted_ = *std::move(wanted);
+    took_rl(std::move(rl));
     return {};
 }
 
 // On disk first: whoever was told that one holds, or is over, finds it so after a crash.
 Status Keeper::take_overrides(std::vector<PolicyOverride> overrides) {
-    auto wanted = with_fleet(applied_ ? *applied_ : config_, fleet_, overrides);
+    RlLaid rl;
+    auto wanted = with_all(applied_ ? *applied_ : config_, overrides, rl);
     if (!wanted)
         return wanted.error();
     if (const Status put = put_in_force(*wanted, [&] { save_overrides(overrides); }); !put) {
@@ -154,6 +165,7 @@ Status Keeper::take_overrides(std::vector<PolicyOverride> overrides) {
     }
     overrides_ = std::move(overrides);
     wanted_ = *std::move(wanted);
+    took_rl(std::move(rl));
     return {};
 }
 
@@ -201,6 +213,74 @@ void Keeper::end_overrides_in_time() {
     still_there_ = std::move(why);
 }
 
+// --- another limiter's policies ------------------------------------------------------------------
+
+// As they were when this host last heard of them: Redis may not answer, and a restart is no reason
+// to do without.
+void Keeper::recall_rl(const Policy& in_force) {
+    auto kept = kept_rl_services(rl_member(config_.policy, in_force), options_.state_dir);
+    if (kept)
+        rl_ = *std::move(kept);
+    else
+        lose("the limits of rl:", kept.error());
+}
+
+Status Keeper::take_rl(const std::vector<RlService>& services) {
+    const bool is_same =
+        std::ranges::equal(services, rl_, [](const RlService& now, const RlService& before) {
+            return now.service == before.service && now.ceiling == before.ceiling;
+        });
+    if (is_same)
+        return {};
+    auto before = std::exchange(rl_, services);
+    RlLaid rl;
+    auto wanted = with_all(applied_ ? *applied_ : config_, overrides_, rl);
+    const Status put =
+        wanted ? put_in_force(*wanted, [&] { audit_rl(before, rl); }) : wanted.error();
+    const std::string error = put || put.error().busy ? std::string() : put.error().message;
+    if (!error.empty() && error != rl_error_)
+        log_error("the limits of rl: stay as they were", put.error());
+    rl_error_ = error;
+    if (!put) {
+        rl_ = std::move(before);
+        return put;
+    }
+    wanted_ = *std::move(wanted);
+    took_rl(std::move(rl));
+    return {};
+}
+
+void Keeper::took_rl(RlLaid rl) {
+    if (rl.left_out != rl_left_out_)
+        for (const std::string& why : rl.left_out)
+            log(LogLevel::error, "limits of rl: do not fit the policy: " + why);
+    rl_in_force_ = std::move(rl.in_force);
+    rl_left_out_ = std::move(rl.left_out);
+}
+
+// Of each service that has other numbers for it.
+void Keeper::audit_rl(const std::vector<RlService>& before, const RlLaid& rl) const {
+    const Operator bridge{std::string(kRlList), {}};
+    const auto has = [](const std::vector<RuleId>& rules, const std::string& service) {
+        return std::ranges::find(rules, service, &RuleId::service) != rules.end();
+    };
+    const auto limits_of = [](const std::vector<RlService>& services, const std::string& name) {
+        const auto found = std::ranges::find(services, name, &RlService::service);
+        return found == services.end() ? RlService{} : *found;
+    };
+    for (const Service& service : wanted_.policy.services) {
+        const std::string& name = service.name;
+        const RlService old = limits_of(before, name), now = limits_of(rl_, name);
+        const bool was = has(rl_in_force_, name), is = has(rl.in_force, name);
+        if (old.ceiling == now.ceiling || !(was || is))
+            continue;
+        const AuditEntry entry{"limits", name, format_rl_limits(was ? old : RlService{}),
+                               format_rl_limits(is ? now : RlService{}), now.there};
+        if (const Status written = AuditLog(options_.state_dir).write(bridge, entry); !written)
+            log_error("limits of rl: are not in the audit log", written.error());
+    }
+}
+
 // --- the configuration ---------------------------------------------------------------------------
 
 Status Keeper::reload() {
@@ -214,7 +294,8 @@ Status Keeper::reload() {
 }
 
 Status Keeper::take_config(ConfigFile config) {
-    auto wanted = with_fleet(config, fleet_, overrides_);
+    RlLaid rl;
+    auto wanted = with_all(config, overrides_, rl);
     const Status status = wanted ? put_in_force(*wanted) : wanted.error();
     const std::string error = status ? std::string() : status.error().message;
     if (!std::exchange(standing_.config_error, error).empty() && status)
@@ -223,6 +304,7 @@ Status Keeper::take_config(ConfigFile config) {
         applied_.reset();
         const auto before = std::exchange(config_, std::move(config)).policy.interfaces;
         wanted_ = *std::move(wanted);
+        took_rl(std::move(rl));
         update_wanted();
         for (const std::string& interface : before)
             if (standing_.attached.contains(interface) &&
@@ -255,16 +337,19 @@ void Keeper::take_applied() {
     if (current && current->text != wanted_.text) {
         ConfigFile applied{std::move(current->policy), std::move(current->text),
                            std::move(current->source)};
+        RlLaid rl = with_rl_limits(applied, rl_, overrides_);
         std::vector<std::string> left_out;
-        auto wanted = with_fitting_overrides(applied, overrides_, left_out);
+        auto wanted = with_fitting_overrides(rl.config, overrides_, left_out);
         const Status put = wanted ? put_in_force(*wanted) : wanted.error();
         if (!put && put.error().busy)
             return;
         log_left_out(left_out);
-        if (!put)
+        if (!put) {
             log_error("overrides do not lie over " + applied.source, put.error());
-        else
+        } else {
             wanted_ = *std::move(wanted);
+            took_rl(std::move(rl));
+        }
         applied_ = std::move(applied);
     }
     seen_policy_ = current_policy_version(*tables_);

@@ -27,6 +27,7 @@
 #include "daemon/instance_lock.h"
 #include "daemon/keeper.h"
 #include "daemon/policy_thread.h"
+#include "daemon/rl_thread.h"
 #include "daemon/surroundings.h"
 #include "daemon/tune_watch.h"
 #include "fleet/host_identity.h"
@@ -149,6 +150,7 @@ class Daemon {
     void reload();
     void follow_policy();
     void take_policy();
+    void take_rl();
     void report_policy();
     void warn_of_next_start() const;
 
@@ -160,6 +162,7 @@ class Daemon {
     Policy first_;  // as this daemon was started
     std::unique_ptr<FleetThread> fleet_;
     std::unique_ptr<PolicyThread> policy_;
+    std::unique_ptr<RlThread> rl_;
     std::unique_ptr<TuneWatch> tune_;
     std::optional<ControlServer> server_;
     std::unique_ptr<Metrics> metrics_;
@@ -219,6 +222,7 @@ Status Daemon::open_doors() {
     fleet_ = std::make_unique<FleetThread>(FLAGS_pin_dir);
     feed_ = std::make_unique<FeedThread>(FLAGS_pin_dir, FLAGS_state_dir, fleet_->drill());
     policy_ = std::make_unique<PolicyThread>(FLAGS_state_dir, fleet_->drill());
+    rl_ = std::make_unique<RlThread>(FLAGS_pin_dir, FLAGS_state_dir, fleet_->drill());
     follow_policy();
     tune_ = std::make_unique<TuneWatch>(FLAGS_state_dir, first_.tune && first_.tune->reapply);
     auto server = ControlServer::listen({.path = FLAGS_socket, .group = around.control_group},
@@ -229,6 +233,7 @@ Status Daemon::open_doors() {
                                                          .events = events_.get(),
                                                          .fleet = fleet_.get(),
                                                          .policy = policy_.get(),
+                                                         .rl = rl_.get(),
                                                          .feed = feed_.get(),
                                                          .tune = tune_.get()}));
     if (!server)
@@ -279,6 +284,15 @@ void Daemon::take_policy() {
     policy_->answered(taken);
 }
 
+// Tried again at each tick, as another program may write the tables.
+void Daemon::take_rl() {
+    rl_->take_news();
+    rl_->follow(rl_member(keeper_.config().policy, keeper_.wanted_policy()));
+    const RlStanding standing = rl_->standing();
+    if (standing.is_heard)
+        (void)keeper_.take_rl(standing.services);
+}
+
 // What the others hear of it. Reading all counters takes its time, so it is done while somebody may
 // compare.
 void Daemon::report_policy() {
@@ -321,8 +335,10 @@ int Daemon::run() {
     (void)::sd_notify(0, "READY=1");
     std::vector<pollfd> polls;
     while (!stopping_) {
-        polls = {
-            {signals_.get(), POLLIN, 0}, {timer_.get(), POLLIN, 0}, {policy_->offers(), POLLIN, 0}};
+        polls = {{signals_.get(), POLLIN, 0},
+                 {timer_.get(), POLLIN, 0},
+                 {policy_->offers(), POLLIN, 0},
+                 {rl_->news(), POLLIN, 0}};
         const int events = events_->follow(keeper_.tables(), keeper_.gate_number());
         if (events >= 0)
             polls.push_back({events, POLLIN, 0});
@@ -338,6 +354,7 @@ int Daemon::run() {
             events_->flush();  // of the gate that a tick may find gone
             keeper_.tick();
             follow_policy();
+            take_rl();
             report_policy();
             if (server_->look_after_name())
                 log(LogLevel::warning, "somebody removed " + FLAGS_socket + "; it is there again");
@@ -345,7 +362,9 @@ int Daemon::run() {
         }
         if ((polls[2].revents & POLLIN) != 0)
             take_policy();
-        if (own > 3 && (polls[3].revents & POLLIN) != 0)
+        if ((polls[3].revents & POLLIN) != 0)
+            take_rl();
+        if (own > 4 && (polls[4].revents & POLLIN) != 0)
             events_->take();
         for (size_t i = own; i < polls.size(); ++i)
             server_->handle(polls[i]);

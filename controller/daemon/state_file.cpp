@@ -118,7 +118,8 @@ constexpr std::array<std::pair<std::string_view, RuleKind>, 3> kWords = {
 // The word that begins its line; nothing for what the policy or the host itself brings again.
 std::optional<std::string_view> word_of(RuleKind kind, const std::string& list) {
     const bool grace = kind == RuleKind::protect && list == kGrace;
-    if (!grace && (kind == RuleKind::protect || list == kPolicyList || is_reserved_list(list)))
+    const bool lasts = grace || list == kRlList;
+    if (!lasts && (kind == RuleKind::protect || list == kPolicyList || is_reserved_list(list)))
         return std::nullopt;
     for (const auto& [word, known] : kWords)
         if (known == kind)

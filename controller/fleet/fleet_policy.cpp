@@ -3,6 +3,7 @@
 #include <charconv>
 #include <utility>
 
+#include "fleet/rl_config.h"
 #include "operate/policy_compiles.h"
 #include "policy/config_text.h"
 #include "policy/fleet_part.h"
@@ -43,6 +44,8 @@ std::optional<FleetSource> parse_fleet_source(std::string_view source) {
     parsed.is_overridden = source.ends_with(kOverridden);
     if (parsed.is_overridden)
         source.remove_suffix(kOverridden.size());
+    if (source.ends_with(kWithRlLimits))
+        source.remove_suffix(kWithRlLimits.size());
     parsed.fleet = source.substr(kFleet.size(), comma - kFleet.size());
     const std::string_view rest = source.substr(comma + kVersion.size());
     const auto [end, failure] =

@@ -347,12 +347,15 @@ Result<std::vector<Member>> SourceRules::inside(const Prefix& prefix, RuleKind k
     const uint64_t now = gate_now_ns(*tables_);
     const auto key = RuleKey::of(prefix);
     const auto id = list ? listing_.find_list(*list) : std::nullopt;
-    const auto policy = listing_.find_list(kPolicyList);
+    const auto policy = listing_.find_list(kPolicyList), whitelist = listing_.find_list(kRlList);
+    const auto is_kept = [&](const Member& member) {
+        return member.key.list == policy || member.key.list == whitelist;
+    };
     std::vector<Member> found;
     const auto take = [&](const Member& member) {
         const bool meant = list ? id && member.key.list == *id
                                 : !is_fleet_list(listing_.list_name(member.key.list)) &&
-                                      (kind == RuleKind::ban || member.key.list != policy);
+                                      (kind == RuleKind::ban || !is_kept(member));
         if (meant && member.live(now))
             found.push_back(member);
     };
@@ -411,7 +414,9 @@ Result<RemovalOutcome> SourceRules::remove(const Prefix& prefix, RuleKind kind,
         hint = "the fleet has " + outcome.still_under->to_string() + ": sluicectl un" +
                std::string(noun(kind)) + ' ' + outcome.still_under->to_string() + " --fleet";
     else if (outcome.still_under && kind == RuleKind::allow && !list)
-        hint = "the policy allows it: take it out of [sources] allow";
+        hint =
+            "the policy allows it: take it out of [sources] allow; or, where list \"rl\" does, "
+            "out of the whitelist in Redis";
     else if (outcome.still_under)
         hint = "another list has " + outcome.still_under->to_string();
     return make_error(ErrorCode::not_found,

@@ -27,6 +27,8 @@ inline constexpr std::chrono::hours kLongestTtl{30 * 365 * 24};
 
 constexpr std::string_view kOperatorList = "operator";
 constexpr std::string_view kPolicyList = "policy";
+// The whitelist of another limiter, whose keys in Redis are called so.
+constexpr std::string_view kRlList = "rl";
 
 struct BanRequest {
     Ttl ttl{};
@@ -195,7 +197,8 @@ class SourceRules {
     // How many bans that would be.
     [[nodiscard]] Result<size_t> bans_inside(const Prefix& prefix,
                                              std::optional<std::string_view> list = {}) const;
-    // The same for allows. The policy's own stay, too, unless its list is named.
+    // The same for allows. Those of the policy and of another limiter stay, too, unless their list
+    // is named.
     Result<RemovalOutcome> unallow(const Prefix& prefix, std::optional<std::string_view> list = {});
     // Of exactly this prefix, one list's word: for what is neither ban nor allow.
     Result<RemovalOutcome> withdraw(const Prefix& prefix, RuleKind kind, std::string_view list);

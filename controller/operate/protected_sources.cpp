@@ -18,8 +18,8 @@ namespace sluice {
 
 namespace {
 
-constexpr std::array kReserved = {kPolicyList, kOwnAddresses, kGateways,
-                                  kResolvers,  kSshPeers,     kGrace};
+constexpr std::array kReserved = {kPolicyList, kOwnAddresses, kGateways, kResolvers,
+                                  kSshPeers,   kGrace,        kRlList};
 constexpr std::chrono::hours kSession(24);  // renewed by every change
 // More than sit at any gate. Where a client comes from is what its own end says, so whoever may
 // talk to the daemon could protect the whole Internet one address after the other.

@@ -55,7 +55,7 @@ std::vector<std::string> links_in(const std::string& pin_dir) {
 
 // What the host and the policy bring again by themselves is not taken over.
 bool is_from_elsewhere(RuleKind kind, const std::string& list) {
-    return list != kGrace &&
+    return list != kGrace && list != kRlList &&
            (is_reserved_list(list) || kind == RuleKind::protect || kind == RuleKind::classify);
 }
 

@@ -12,9 +12,9 @@ namespace sluice {
 
 namespace {
 
-constexpr std::array<std::string_view, 12> kOfHost = {"interfaces", "xdp_mode", "redis",  "fleet",
-                                                      "control",    "metrics",  "events", "asn",
-                                                      "risk",       "honeypot", "feeds",  "tune"};
+constexpr std::array<std::string_view, 13> kOfHost = {
+    "interfaces", "xdp_mode", "redis",    "fleet", "control", "metrics", "events",
+    "asn",        "risk",     "honeypot", "feeds", "tune",    "rl"};
 constexpr std::array<std::string_view, 2> kOfHostInSources = {"capacity", "on_table_full"};
 constexpr std::array<std::string_view, 3> kReplaced = {"service", "class", "forwarder"};
 constexpr std::array<std::string_view, 2> kReplacedInSources = {"ipv4_prefix", "ipv6_prefix"};

@@ -12,6 +12,7 @@
 #include "policy/config_reader.h"
 #include "policy/config_tree.h"
 #include "policy/fleet_reader.h"
+#include "policy/rl_reader.h"
 #include "policy/rule_id.h"
 #include "policy/service_reader.h"
 #include "policy/tune_reader.h"
@@ -321,6 +322,7 @@ Result<Policy> read_policy(const ConfigTable& config, std::string_view file_name
     const auto redis = root.take("redis");
     const auto fleet = root.take("fleet");
     const auto tune = root.take("tune");
+    const auto rl = root.take("rl");
     for (const std::string_view key : kUnavailable)
         root.refuse_unavailable(key);
     // Before the services: [[services]] leaves tables of [service] behind that are none.
@@ -344,6 +346,8 @@ Result<Policy> read_policy(const ConfigTable& config, std::string_view file_name
         read_metrics(*metrics, policy.surroundings);
     if (tune)
         read_tune(*tune, policy);
+    if (rl)
+        read_rl(*rl, policy);
     if (problems.first())
         return *problems.first();
     for (std::string& above : above_capacity(policy))

@@ -167,6 +167,30 @@ struct TuneSettings {
     friend bool operator==(const TuneSettings&, const TuneSettings&) = default;
 };
 
+// What another limiter says of one route: requests of one of its users. In the units of its keys in
+// Redis, whose names these are.
+struct RlNumbers {
+    std::optional<double> window_ms, limit;         // at most so many in any window
+    std::optional<double> bucket_cap, bucket_rate;  // tokens, and how many come back in a second
+
+    friend bool operator==(const RlNumbers&, const RlNumbers&) = default;
+};
+
+// How the limits of such a limiter (Lua in a gateway, with its policies in Redis) are followed.
+struct RlSettings {
+    std::string prefix = "rl:";              // of its keys
+    std::optional<double> users_per_source;  // not said: what comes of its limits only observes
+    double headroom = 2;                     // so many connections for each request
+    // Of services whose traffic is that of other routes than the one of their name.
+    std::map<std::string, std::vector<std::string>> routes;
+    std::vector<uint32_t> asns;  // that have policies of their own there
+    RlNumbers local;             // what the gateway itself has where Redis says nothing
+    std::chrono::nanoseconds base_after = std::chrono::minutes(10);
+    bool whitelist = true;  // its whitelist is allowed here
+
+    friend bool operator==(const RlSettings&, const RlSettings&) = default;
+};
+
 struct Policy {
     Mode mode = Mode::observe;
     std::vector<std::string> interfaces;
@@ -178,6 +202,7 @@ struct Policy {
     std::optional<RedisSettings> redis;  // absent: this host is on its own
     FleetSettings fleet;
     std::optional<TuneSettings> tune;  // absent: the host is left as it is
+    std::optional<RlSettings> rl;      // absent: no other limiter is followed
     Surroundings surroundings;
     std::vector<std::string> warnings;  // what was mended in the reading, for people
 };
