@@ -119,6 +119,30 @@ static __always_inline __u32 is_jailed(struct packet* p, struct sluice_source_se
     return slot && sluice_ahead(READ_ONCE(*slot_word(set, slot)), sluice_units(p->f->now_ns)) > 0;
 }
 
+/* --- parts of a limit that hosts share ------------------------------------------------------ */
+
+/* Lowers the scales of a source (its hash, as limits count it) to the parts that it has here.
+ * Which limits those are, as bits 1 << dimension. */
+SUBPROGRAM __u32 apply_parts(__u64 hash, __u32 service_id, __u32 cpu_slot, __u64 now_units) {
+    const struct sluice_slot place = sluice_source_slot(&seed, hash, service_id, SLUICE_PER_SOURCE);
+    struct sluice_source_set* set = table_at(sources, place.set & source_set_mask);
+    struct sluice_cpu* cpu = table_at(cpus, cpu_slot);
+    __u32 parts = 0;
+
+    if (!set || !cpu)
+        return 0;
+    NO_UNROLL
+    for (__u32 d = 0; d < SLUICE_DIMENSIONS; d++) {
+        const __u32 slot = find_slot(set, sluice_tag(place.tag, SLUICE_PART(d)));
+        if (likely(!slot))
+            continue;
+        const __u32 inverse = sluice_inverse_part(READ_ONCE(*slot_word(set, slot)), now_units);
+        cpu->inverse_scale[d] = sluice_both_scales(cpu->inverse_scale[d], inverse);
+        parts |= (inverse != SLUICE_SCALE_ONE) << d;
+    }
+    return parts;
+}
+
 /* --- check --------------------------------------------------------------------------------- */
 
 static __always_inline int limit_verdict(__u32 scope, __u32 d) {
@@ -126,13 +150,11 @@ static __always_inline int limit_verdict(__u32 scope, __u32 d) {
                                       : SLUICE_drop_prefix;
 }
 
-/* A class scales what one source may do, not what its neighbourhood may. */
+/* A class, and the fleet, scale what one source may do, not what its neighbourhood may. */
 static __always_inline __u64 planned_cost(struct packet* p, __u32 scope,
                                           const struct sluice_limit* limits, __u32 d) {
     const __u32 inverse_scale =
-        scope == SLUICE_PER_SOURCE
-            ? p->policy->inverse_scale[p->f->source_class & SLUICE_MAX_CLASSES]
-            : SLUICE_SCALE_ONE;
+        scope == SLUICE_PER_SOURCE ? p->cpu->inverse_scale[d] : SLUICE_SCALE_ONE;
     return sluice_cost(&limits[d], d == SLUICE_BYTES ? p->f->bytes : p->f->segments, inverse_scale,
                        p->cpu->dither);
 }
@@ -215,8 +237,14 @@ static __always_inline __u64 limited_source(const struct packet* p) {
 }
 
 static __always_inline int check_source_limits(struct packet* p) {
-    return check_scope(p, SLUICE_PER_SOURCE, p->service->source, p->service->source_limits,
-                       limited_source(p));
+    const __u32 inverse_scale = p->policy->inverse_scale[p->f->source_class & SLUICE_MAX_CLASSES];
+    const __u64 hash = limited_source(p);
+
+    for (__u32 d = 0; d < SLUICE_DIMENSIONS; d++)
+        p->cpu->inverse_scale[d] = inverse_scale;
+    if (unlikely(READ_ONCE(p->gate->parts)))
+        apply_parts(hash, p->f->service_id, p->f->cpu_slot, sluice_units(p->f->now_ns));
+    return check_scope(p, SLUICE_PER_SOURCE, p->service->source, p->service->source_limits, hash);
 }
 
 static __always_inline int check_prefix_limits(struct packet* p) {

@@ -270,7 +270,7 @@ struct plain_verdict {
 
 /* A pass, a drop, or NOT_PLAIN: what the limits of the packet's service say. */
 static __always_inline int check_plain_limits(const struct sluice_gate* g, const struct plain* t,
-                                              __u64 hash, struct sluice_cpu* cpu,
+                                              __u64 hash, __u32 cpu_slot, struct sluice_cpu* cpu,
                                               struct plain_verdict* v) {
     const __u32 half = (__u32)READ_ONCE(g->policy) & 1;
     const struct sluice_policy* rules = table_at(policy, half);
@@ -294,7 +294,12 @@ static __always_inline int check_plain_limits(const struct sluice_gate* g, const
         return SLUICE_pass_within;
     const struct sluice_address counted = MASKED(t->source, rules->source_mask[!t->ipv4]);
     const __u64 source = counted.low == t->source.low ? hash : sluice_address_hash(&seed, counted);
-    return apply_plain_limits(t, coarse_clock(g), rules, s, limited, source, cpu);
+    const __u64 now = coarse_clock(g);
+    if (unlikely(READ_ONCE(g->parts)) && apply_parts(source, s->id, cpu_slot, sluice_units(now))) {
+        cpu->cache_key = v->lasts ? v->key : 0;
+        return NOT_PLAIN;
+    }
+    return apply_plain_limits(t, now, rules, s, limited, source, cpu);
 }
 
 /* An XDP action, or NOT_PLAIN. */
@@ -320,7 +325,7 @@ static __noinline int decide_plain(struct xdp_md* ctx) {
     }
     int verdict = check_plain_source(g, &packet, hash);
     if (verdict == SLUICE_CONTINUE)
-        verdict = check_plain_limits(g, &packet, hash, cpu, &v);
+        verdict = check_plain_limits(g, &packet, hash, cpu_slot, cpu, &v);
 
     const __u32 is_drop = sluice_is_drop(verdict);
     if (verdict == NOT_PLAIN || (is_drop && may_report(cpu, cpu_slot, hash, verdict)))

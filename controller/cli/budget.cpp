@@ -70,6 +70,7 @@ Result<Answer> run(const Session& session) {
             "sluiced does not answer, so nothing is leased: shares end, and what the policy says "
             "for a host without Redis holds");
     answer.data = budget_json(*standing, nullptr);
+    answer.data["sources"] = nullptr;  // the daemon watches them
     return answer;
 }
 
@@ -152,6 +153,25 @@ void show_leases(const Json& budget, Screen& screen) {
         rows);
 }
 
+// Limits of sources that are heavy on several hosts: each lets through its part.
+void show_sources(const Json& sources, Screen& screen) {
+    if (sources.is_null() || sources["shared"] == 0)
+        return;
+    std::vector<Row> rows;
+    for (const Json& shared : sources["heaviest"])
+        rows.push_back({{shared["source"].get<std::string>()},
+                        {shared["rule"].get<std::string>()},
+                        {percent(shared["part"])},
+                        {format_short(shared["limits_in_fleet"].get<double>()) + " limits"},
+                        {shared["hosts"].dump()}});
+    screen.line();
+    screen.table(
+        {{"SOURCE"}, {"LIMIT"}, {"PART HERE", true}, {"FLEET SEES", true}, {"HOSTS", true}}, rows);
+    const auto all = sources["shared"].get<uint64_t>();
+    if (all > rows.size())
+        screen.line("… and " + plural(all - rows.size(), "limit") + " more", Style::dim);
+}
+
 void show_members(const Json& data, Screen& screen) {
     if (data["members"].is_null())
         return;
@@ -181,12 +201,14 @@ void show_members(const Json& data, Screen& screen) {
 void show(const Json& data, Screen& screen) {
     if (data["budgets"].empty()) {
         screen.line("No budget is shared: [redis] in the configuration shares them.");
+        show_sources(data["sources"], screen);
         return;
     }
     show_redis(data, screen);
     show_here(data["budgets"], screen);
     for (const Json& budget : data["budgets"])
         show_leases(budget, screen);
+    show_sources(data["sources"], screen);
     if (data["cut"])
         screen.line("There are more leases than are shown.", Style::dim);
     show_members(data, screen);

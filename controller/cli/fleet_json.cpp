@@ -78,6 +78,25 @@ void add_fleet(Json& json, const std::string& name, const FleetView* view,
     json["leased_by"] = budget->leases.size();
 }
 
+Json sources_json(const SourcesStanding& sources) {
+    Json heaviest = Json::array();
+    for (const SharedSource& shared : sources.heaviest)
+        heaviest.push_back(
+            {{"source", shared.source.to_string()},
+             {"rule", format_rule_id({shared.service, {Scope::per_source, shared.dimension}})},
+             {"part", shared.part},
+             {"limits_in_fleet", shared.limits},
+             {"hosts", shared.hosts}});
+    return {{"watched", sources.watched},
+            {"told", sources.told},
+            {"shared", sources.shared},
+            {"unplaced", sources.unplaced},
+            {"untold", sources.untold},
+            {"lost", sources.lost},
+            {"error", text_or_null(sources.error)},
+            {"heaviest", std::move(heaviest)}};
+}
+
 }  // namespace
 
 BudgetStanding standing_of_share(const Tables& tables, const Service& service, uint32_t service_id,
@@ -167,6 +186,7 @@ Json budget_json(const FleetStanding& standing, const FleetView* view) {
             {"lost", standing.lost},
             {"duplicates", standing.duplicates},
             {"budgets", budgets},
+            {"sources", sources_json(standing.sources)},
             {"members", view != nullptr ? members_json(*view, standing.host) : Json()},
             {"members_in_all", view != nullptr ? Json(view->hosts_in_all) : Json()},
             {"cut", view != nullptr && view->is_cut}};

@@ -14,7 +14,8 @@ void EventPump::FreeRing::operator()(ring_buffer* ring) const noexcept {
 }
 
 EventPump::EventPump(const std::string& where, double lines_per_second,
-                     std::function<void(const std::string&)> publish)
+                     std::function<void(const std::string&)> publish,
+                     std::function<void(const IpAddress&, uint32_t)> counted)
     : sink_(where.empty() ? LineSink{}
                           : line_sink(where,
                                       [](const Error& error) {
@@ -25,7 +26,8 @@ EventPump::EventPump(const std::string& where, double lines_per_second,
                if (write)
                    write(line);
                publish(line);
-           }) {}
+           }),
+      counted_(std::move(counted)) {}
 
 int EventPump::follow(const Tables* tables, uint64_t number) {
     if (number == number_)
@@ -56,6 +58,8 @@ int EventPump::follow(const Tables* tables, uint64_t number) {
 void EventPump::take_one(const sluice_event& raw) {
     Event event = names_->name(raw);
     heavy_.add(event, HeavySources::Clock::now());
+    if (raw.verdict == SLUICE_pass_within || raw.verdict > SLUICE_drop_jailed)
+        counted_(event.source, raw.service);
     // The log is about what was dropped.
     if (!event.passed)
         log_.add(std::move(event));

@@ -19,9 +19,11 @@ namespace sluice {
 
 class EventPump {
   public:
-    // `where`: a file, "journal", "stdout"; empty: nowhere. `publish` gets every line.
+    // `where`: a file, "journal", "stdout"; empty: nowhere. `publish` gets every line, `counted`
+    // every sampled packet that limits of its source counted, with the service's id.
     EventPump(const std::string& where, double lines_per_second,
-              std::function<void(const std::string&)> publish);
+              std::function<void(const std::string&)> publish,
+              std::function<void(const IpAddress&, uint32_t)> counted);
 
     // Follows this gate from now on, or none; another `number` means another gate. What to poll
     // for, or -1.
@@ -46,6 +48,7 @@ class EventPump {
     LineSink sink_;
     EventLog log_;
     HeavySources heavy_;
+    std::function<void(const IpAddress&, uint32_t)> counted_;
     std::chrono::steady_clock::time_point flushed_ = std::chrono::steady_clock::now();
     uint64_t number_ = 0;
     std::optional<EventNames> names_;

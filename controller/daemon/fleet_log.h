@@ -24,6 +24,7 @@ class FleetLog {
     void tell(const FleetStanding& standing);
     void tell(const PolicyStanding& standing);
     void tell(const RlStanding& standing);
+    void tell(const SourcesStanding& standing) { tell_error(standing.error); }
 
   private:
     void tell_error(const std::string& error);

@@ -65,9 +65,28 @@ void add_redis(const FleetStanding& standing, Families& out) {
             standing.drill_left.count() != 0 ? 1 : 0);
 }
 
+void add_sources(const SourcesStanding& sources, Families& out) {
+    const auto count = [&out](const char* name, const char* help, uint64_t value) {
+        out.one(name, help, MetricType::Counter, static_cast<double>(value));
+    };
+    out.one("sluice_fleet_sources_watched", "Sources of which it is known how much they use",
+            MetricType::Gauge, static_cast<double>(sources.watched));
+    out.one("sluice_fleet_sources_told", "Limits that a source uses to the half and more",
+            MetricType::Gauge, static_cast<double>(sources.told));
+    out.one("sluice_fleet_sources_shared", "Limits of a source that hold in part only here",
+            MetricType::Gauge, static_cast<double>(sources.shared));
+    count("sluice_fleet_sources_unplaced_total", "Parts that the source table had no room for",
+          sources.unplaced);
+    count("sluice_fleet_sources_untold_total", "Calls that Redis had no time or no room for",
+          sources.untold);
+    count("sluice_fleet_sources_lost_total", "Calls about sources without an answer", sources.lost);
+}
+
 }  // namespace
 
 void add_fleet_metrics(const FleetStanding& standing, Families& out) {
+    if (standing.is_shared || standing.sources.watched != 0)
+        add_sources(standing.sources, out);
     if (!standing.is_shared)
         return;
     add_redis(standing, out);

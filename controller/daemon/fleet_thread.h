@@ -19,6 +19,8 @@ class FleetThread {
         sync_.report_refusal(version, std::move(why));
     }
     void report_cut(const std::optional<CutRate>& cut) { sync_.report_cut(cut); }
+    // As that of BudgetSync.
+    void saw(const IpAddress& source, uint32_t service_id) { sync_.saw(source, service_id); }
     [[nodiscard]] RedisDrill& drill() { return drill_; }
 
   private:

@@ -214,11 +214,13 @@ Result<std::unique_ptr<Daemon>> Daemon::start() {
 Status Daemon::open_doors() {
     first_ = keeper_.config().policy;
     const Surroundings& around = first_.surroundings;
-    events_ = std::make_unique<EventPump>(around.events_file, first_.events_per_second,
-                                          [this](const std::string& line) {
-                                              if (server_)
-                                                  server_->publish(line);
-                                          });
+    events_ = std::make_unique<EventPump>(
+        around.events_file, first_.events_per_second,
+        [this](const std::string& line) {
+            if (server_)
+                server_->publish(line);
+        },
+        [this](const IpAddress& source, uint32_t service_id) { fleet_->saw(source, service_id); });
     fleet_ = std::make_unique<FleetThread>(FLAGS_pin_dir);
     feed_ = std::make_unique<FeedThread>(FLAGS_pin_dir, FLAGS_state_dir, fleet_->drill());
     policy_ = std::make_unique<PolicyThread>(FLAGS_state_dir, fleet_->drill());

@@ -87,6 +87,8 @@ void BudgetSync::step() {
         owe(now_ns);
     }
     if (redis_) {
+        sources_.look(*tables_, sample_time());
+        sources_.exchange(*tables_, *redis_, drill_, now_ns);
         beat(now_ns);
         look_at_fleet();
     }
@@ -100,6 +102,7 @@ bool BudgetSync::look_at_gate() {
         return true;
     tables_.reset();
     shards_.clear();
+    sources_.forget();
     policy_version_ = 0;
     if (!pin)
         return false;
@@ -129,6 +132,10 @@ void BudgetSync::look_at_policy() {
     policy_age_ = std::chrono::seconds(policy->applied_s);
     connect(policy->policy);
     share_budgets(policy->policy, pool, gate_now_ns(*tables_));
+    if (redis_)
+        sources_.follow(*tables_, policy->policy, pool);
+    else
+        sources_.forget();
 }
 
 void BudgetSync::connect(const Policy& policy) {
@@ -454,6 +461,7 @@ void BudgetSync::publish(uint64_t now_ns) {
     now.lost = standing_.lost;
     now.error = std::move(standing_.error);
     now.unlisted = std::move(standing_.unlisted);
+    now.sources = sources_.standing();
     now.drill_left = drill_.left();
     standing_ = std::move(now);
 }

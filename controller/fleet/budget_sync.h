@@ -1,5 +1,6 @@
 // The shared budgets of this host: leased from Redis, and their shares put in force in the gate;
-// and the fleet as Redis has it, this host's heartbeat included.
+// its part of what heavy sources may have; and the fleet as Redis has it, this host's heartbeat
+// included.
 //
 // What is shared, and where Redis is, comes from the policy in the gate, so this needs nothing but
 // its pins. For one thread, which may wait for Redis; standing() and view() are for others as well.
@@ -20,6 +21,7 @@
 #include "fleet/fleet_view.h"
 #include "fleet/lease_holder.h"
 #include "fleet/redis_drill.h"
+#include "fleet/source_sync.h"
 #include "gate/budgets.h"
 #include "gate/tables.h"
 #include "redis/redis.h"
@@ -52,6 +54,7 @@ struct FleetStanding {
     std::chrono::nanoseconds drill_left{};  // zero: no drill
     redis::Health redis;
     std::vector<BudgetStanding> budgets;
+    SourcesStanding sources;
 
     // Whether Redis answered the last call, and may be called.
     [[nodiscard]] bool is_up() const {
@@ -79,6 +82,8 @@ class BudgetSync {
     // What the next heartbeats say: the fleet's policy that can't be put in force here; 0: none.
     void report_refusal(uint64_t version, std::string why);
     void report_cut(const std::optional<CutRate>& cut);
+    // A packet of it was sampled at this service: it may be heavy on other hosts as well.
+    void saw(const IpAddress& source, uint32_t service_id) { sources_.saw(source, service_id); }
 
   private:
     struct Budget {
@@ -126,6 +131,7 @@ class BudgetSync {
     std::chrono::milliseconds policy_age_{};  // when it was put in force, ms since 1970
     std::optional<Redis> redis_;
     std::vector<Shard> shards_;
+    SourceSync sources_;
     int64_t asleep_ns_ = 0;  // so far, since boot
     // Redis lacks budgets, or has some of this host alone: whoever is responsible is to write them.
     bool is_owed_ = false;

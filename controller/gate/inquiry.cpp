@@ -1,6 +1,9 @@
 #include "gate/inquiry.h"
 
 #include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
 #include <limits>
 
 #include "base/quantities.h"
@@ -166,6 +169,8 @@ class Asking {
                 continue;
             const uint32_t rule = sluice_rule(scope, dimension);
             const LimitState state = state_.bucket(scope, dimension, units(dimension));
+            if (is_source)
+                note_part(dimension, rule);
             const int verdict = is_source
                                     ? SLUICE_drop_source_connections + static_cast<int>(dimension)
                                     : SLUICE_drop_prefix;
@@ -175,6 +180,19 @@ class Asking {
                 return true;
         }
         return false;
+    }
+
+    void note_part(uint32_t dimension, uint32_t rule) {
+        const auto part = state_.part(dimension);
+        if (!part)
+            return;
+        std::array<char, 16> percent;
+        (void)std::snprintf(percent.data(), percent.size(), "%.3g", part->part * 100);
+        answer_.why.notes.push_back(
+            rule_id(rule) + ": here " + percent.data() + " % of " +
+            rate_of(inquiry_, answer_.why.service, rule) +
+            ", as the source is heavy on other hosts of the fleet too; for another " +
+            format_duration(std::chrono::ceil<std::chrono::milliseconds>(part->left)));
     }
 
     Result<bool> ask_window() {

@@ -117,25 +117,29 @@ uint64_t SourceState::masked_hash(uint32_t scope) const {
 }
 
 uint64_t SourceState::word(uint32_t scope, uint32_t dimension) const {
-    const sluice_slot place =
-        sluice_source_slot(&tables_->seed(), masked_hash(scope), service_id_, scope);
-    const sluice_source_set& set = tables_->sources[place.set & (tables_->sizes.source_sets - 1)];
-    if (now_ns_ > set.touched && now_ns_ - set.touched >= SLUICE_SET_STALE_NS)
+    const SourceWords words(*tables_, masked_hash(scope), service_id_, scope);
+    if (now_ns_ > words.touched_ns() && now_ns_ - words.touched_ns() >= SLUICE_SET_STALE_NS)
         return 0;
-    for (const __u64& word : set.word) {
-        const uint64_t value = __atomic_load_n(&word, __ATOMIC_RELAXED);
-        if (value >> SLUICE_TAT_BITS == sluice_tag(place.tag, dimension))
-            return value;
-    }
-    return 0;
+    return words.find(dimension);
+}
+
+uint64_t SourceState::part_word(uint32_t dimension) const {
+    return are_parts_heeded(*tables_) ? word(SLUICE_PER_SOURCE, SLUICE_PART(dimension)) : 0;
+}
+
+std::optional<Part> SourceState::part(uint32_t dimension) const {
+    return read_part(part_word(dimension), now_ns_);
 }
 
 LimitState SourceState::bucket(uint32_t scope, uint32_t dimension, uint64_t units) const {
     const sluice_limit& limit =
         (scope == SLUICE_PER_PREFIX ? service_->prefix : service_->source)[dimension];
-    // A class scales what one source may do, not what its neighbourhood may.
+    // A class, and the fleet, scale what one source may do, not what its neighbourhood may.
     const uint32_t inverse_scale =
-        scope == SLUICE_PER_SOURCE ? inverse_scale_ : uint32_t{SLUICE_SCALE_ONE};
+        scope == SLUICE_PER_SOURCE
+            ? sluice_both_scales(inverse_scale_,
+                                 sluice_inverse_part(part_word(dimension), sluice_units(now_ns_)))
+            : uint32_t{SLUICE_SCALE_ONE};
     const uint64_t cost = sluice_cost(&limit, units, inverse_scale, kMiddleDither);
     const uint64_t found = word(scope, dimension);
     const uint64_t owed =

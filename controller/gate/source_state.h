@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/result.h"
+#include "gate/source_parts.h"
 #include "gate/tables.h"
 #include "net/address.h"
 
@@ -14,7 +15,7 @@ namespace sluice {
 // One limit as a packet would find it.
 struct LimitState {
     bool admits = true;
-    uint64_t burst = 0;               // with the class's scale; the limit of a window
+    uint64_t burst = 0;               // with the class's scale and part; the limit of a window
     uint64_t available = 0;           // of it
     std::chrono::nanoseconds wait{};  // until a packet that is refused now would pass
 };
@@ -29,6 +30,8 @@ class SourceState {
     [[nodiscard]] LimitState bucket(uint32_t scope, uint32_t dimension, uint64_t units) const;
     // The strict window of connections, where the service has one.
     [[nodiscard]] Result<LimitState> window() const;
+    // The part of a limit per source that the fleet leaves to this host, where it is not all of it.
+    [[nodiscard]] std::optional<Part> part(uint32_t dimension) const;
     // How long its jail still lasts; the shadow one is what observe mode set.
     [[nodiscard]] std::optional<std::chrono::nanoseconds> jail(bool shadow) const;
 
@@ -36,6 +39,8 @@ class SourceState {
     [[nodiscard]] uint64_t masked_hash(uint32_t scope) const;
     // A word of the source's set; 0 where there is none.
     [[nodiscard]] uint64_t word(uint32_t scope, uint32_t dimension) const;
+    // The word of a part; 0 where none is looked for.
+    [[nodiscard]] uint64_t part_word(uint32_t dimension) const;
 
     const Tables* tables_;
     const sluice_policy* policy_;

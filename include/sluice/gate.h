@@ -28,7 +28,8 @@ struct sluice_gate {
     __u64 ban4_view;      /* struct sluice_view */
     __u64 rule_view;      /* struct sluice_view */
     __u8 rule_lengths[2]; /* how many of rule_length[] are in use: [0] IPv4, [1] IPv6 */
-    __u16 reserved0[3];
+    __u16 parts;          /* sources may have a part of their limit only: 0 = do not look */
+    __u16 reserved0[2];
     __u32 bans4;   /* exact IPv4 bans: 0 = do not look */
     __u32 codes;   /* any /24 code set: 0 = do not look */
     __u64 changes; /* of rules, switches and policy, counted when done: copies are stale then */
@@ -100,8 +101,8 @@ struct sluice_cpu {
     __u64 events_lost; /* the ring buffer was full */
     __u32 window_limit;
     __u32 lasts; /* 1: whoever is refused now is refused until the coarse clock moves on */
-    __u32 reserved2[4];
-    struct sluice_planned planned[2]; /* per source, per prefix */
+    __u32 inverse_scale[SLUICE_DIMENSIONS]; /* of the source, by class and by part */
+    struct sluice_planned planned[2];       /* per source, per prefix */
 };
 SLUICE_ASSERT_SIZE(struct sluice_cpu, 7 * SLUICE_LINE);
 

@@ -31,6 +31,13 @@ SLUICE_ASSERT_SIZE(struct sluice_limit, 16);
 /* 1/scale as 16.16 fixed point; what a source without a class has. */
 #define SLUICE_SCALE_ONE (1u << 16)
 
+/* Two scales at once, both as 1/scale in 16.16, within what costs are reckoned for. */
+SLUICE_INLINE __u32 sluice_both_scales(__u32 inverse_scale, __u32 other) {
+    const __u64 both = (__u64)inverse_scale * other >> 16;
+    return both < SLUICE_MAX_SCALE * SLUICE_SCALE_ONE ? (__u32)both
+                                                      : SLUICE_MAX_SCALE * SLUICE_SCALE_ONE;
+}
+
 /*
  * Units that `n` cost; `dither` is uniform in 64 bits; `inverse_scale` is 16.16. A super-packet
  * under a limit of a few an hour costs no more than the word can hold.

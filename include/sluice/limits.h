@@ -42,6 +42,10 @@
 /* A class may scale limits by 1/64 to 64: the cost arithmetic stays within 64 bits and 0.1 %. */
 #define SLUICE_MAX_SCALE 64u
 
+/* How long a host may go by what the fleet last said of a source: two rounds of asking, so that
+ * one lost answer changes nothing. Whatever a word says, its part holds no longer. */
+#define SLUICE_PART_NS 2000000000ull
+
 /* Most units that one packet can charge in any dimension: the bytes of a super-packet. */
 #define SLUICE_MAX_CHARGE (1u << 17)
 

@@ -29,6 +29,31 @@ SLUICE_ASSERT_SIZE(struct sluice_source_set, SLUICE_LINE);
 #define SLUICE_JAIL 4
 #define SLUICE_SHADOW_JAIL 5
 
+/*
+ * Pseudo-dimensions as well: where a source is heavy on several hosts, the part of a limit that
+ * this host leaves to it. The word's TAT is the end of that; 1/part, as 6.10 fixed point, stands in
+ * its low bits, which make the end inexact by 67 ms.
+ */
+#define SLUICE_PART(dimension) (6u + (dimension))
+#define SLUICE_PART_MASK 0xffffu
+#define SLUICE_PART_SHIFT 6 /* to 16.16 */
+
+SLUICE_INLINE __u64 sluice_part_word(__u64 tag, __u64 until_units, __u32 inverse_part) {
+    const __u64 end = until_units & ~(__u64)SLUICE_PART_MASK;
+    return sluice_word(tag, end | (inverse_part >> SLUICE_PART_SHIFT & SLUICE_PART_MASK));
+}
+
+/* 1/part as 16.16: 1 where the word's time is over, or can't be that of a part. Never less, so
+ * that no word widens a limit. */
+SLUICE_INLINE __u32 sluice_inverse_part(__u64 word, __u64 now_units) {
+    const __s64 ahead = sluice_ahead(word, now_units);
+    const __u32 inverse = (__u32)(word & SLUICE_PART_MASK) << SLUICE_PART_SHIFT;
+    return ahead <= 0 || ahead > (__s64)(sluice_units(SLUICE_PART_NS) + SLUICE_PART_MASK) ||
+                   inverse < SLUICE_SCALE_ONE
+               ? SLUICE_SCALE_ONE
+               : inverse;
+}
+
 /* Where the state of one (source or prefix, service) lies. */
 struct sluice_slot {
     __u32 set; /* before masking by the table's size */

@@ -7,6 +7,7 @@
 #include <random>
 #include <vector>
 
+#include "gate/source_parts.h"
 #include "gate_under_test.h"
 
 namespace sluice {
@@ -141,7 +142,7 @@ class Plain : public GateUnderTest {
     }
 
     void change_something() {
-        switch (any(6)) {
+        switch (any(8)) {
             case 0:
                 return set_mode("gate", any(2) ? Mode::enforce : Mode::observe);
             case 1:
@@ -152,9 +153,24 @@ class Plain : public GateUnderTest {
                 return set_mode("gate", Mode::enforce, 50ms);
             case 4:
                 return on_cpu(any(2));
+            case 5:
+                return heed_parts(*tables_, any(4) != 0);
+            case 6:
+                return share_something();
             default:
                 return lag(std::chrono::milliseconds(any(5)));
         }
+    }
+
+    // Some source has a part of some limit for a while.
+    void share_something() {
+        const auto source = IpAddress::parse(any_source(any(3) == 0)).value();
+        const auto service = one_of<const char*, 5>({"web", "bytes", "prefix", "budget", "jail"});
+        const SourceParts parts(*tables_, source, service_id(service));
+        const Dimension dimension = kDimensions.at(any(4));
+        if (any(4) == 0)
+            return parts.drop(dimension);
+        (void)parts.put(dimension, 1.0 / (1 + any(70)), now() + 1'000'000 * any(2000));
     }
 
     // What a packet may change, but for what only the way there needs.

@@ -6,6 +6,7 @@
 #include <array>
 #include <random>
 
+#include "gate/source_parts.h"
 #include "gate/switches.h"
 #include "gate_under_test.h"
 
@@ -270,6 +271,27 @@ data = { rate = "1/s", burst = 2 }
     const auto refused = why(*tables_, IpAddress::parse(kClient).value(), unknown);
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, ErrorCode::not_found);
+}
+
+TEST_F(WhyTest, SaysWhichPartOfALimitHoldsHere) {
+    install_web("per_source = { data = { rate = \"100/s\", burst = 40 } }");
+    const SourceParts parts(*tables_, IpAddress::parse(kClient).value(), service_id("web"));
+    ASSERT_TRUE(parts.put(Dimension::data, 0.4, now() + count(1500ms)));
+    EXPECT_EQ(ask(web(PacketKind::data)).bucket->burst, 40U) << "nobody heeds it";
+    heed_parts(*tables_, true);
+    const Why half = ask(web(PacketKind::data));
+    EXPECT_EQ(half.bucket->burst, 16U);
+    EXPECT_THAT(half.notes, Contains(HasSubstr("web.per_source.data: here 40 % of 100/s, as the "
+                                               "source is heavy on other hosts of the fleet too; "
+                                               "for another 1.")));
+    EXPECT_EQ(send_many(data(), 99), 16U);
+    const Why spent = ask(web(PacketKind::data));
+    EXPECT_EQ(spent.verdict, "drop_source_data");
+    EXPECT_EQ(spent.bucket->available, 0U);
+    EXPECT_NEAR(static_cast<double>(spent.expires_in.value_or(0ns).count()), 25e6, 1e5)
+        << "40 a second";
+    advance(2s);
+    EXPECT_EQ(ask(web(PacketKind::data)).bucket->burst, 40U);
 }
 
 TEST_F(WhyTest, ChangesNothing) {
