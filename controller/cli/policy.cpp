@@ -6,6 +6,7 @@
 #include "cli/format.h"
 #include "cli/policy_of_fleet.h"
 #include "cli/policy_override.h"
+#include "cli/schedule_view.h"
 #include "fleet/fleet_policy.h"
 #include "gate/policy_store.h"
 #include "gate/source_rules.h"
@@ -14,6 +15,7 @@
 #include "operate/config_file.h"
 #include "operate/policy_compiles.h"
 #include "operate/protected_sources.h"
+#include "operate/scheduled_config.h"
 #include "operate/table_needs.h"
 #include "policy/rule_id.h"
 
@@ -32,12 +34,17 @@ Result<Answer> check(const std::string& path, const Session&) {
     const auto cpus = cpu_count();
     if (!cpus)
         return cpus.error();
+    Json schedules = Json::array();
+    for (const Service& service : policy.services)
+        for (Json& schedule : schedules_json(service, wall_now()))
+            schedules.push_back(std::move(schedule));
     Answer answer;
     answer.data = {{"file", path},
                    {"mode", mode_name(policy.mode)},
                    {"services", policy.services.size()},
                    {"classes", policy.classes.size()},
                    {"allows", policy.sources.allow.size()},
+                   {"schedules", schedules},
                    {"memory_bytes", needed_sizes(policy, *cpus).memory()}};
     answer.warnings = policy.warnings;
     return answer;
@@ -49,6 +56,10 @@ void show_check(const Json& data, Screen& screen) {
                 plural(data["allows"].get<uint64_t>(), "allow") + ", mode " +
                 data["mode"].get<std::string>() + "; a new gate takes " +
                 format_bytes(data["memory_bytes"].get<uint64_t>()) + '.');
+    for (const Json& schedule : data["schedules"])
+        screen.item(schedule["service"].get<std::string>() + ", " +
+                    schedule["name"].get<std::string>() + ": " + values_text(schedule["values"]) +
+                    ", " + schedule["when"].get<std::string>() + ", " + next_text(schedule));
 }
 
 Result<Answer> show_policy(const std::optional<std::string>& version, const Session& session) {
@@ -99,7 +110,9 @@ Result<Answer> apply(const std::string& path, const std::optional<std::string>& 
     const auto within = parse_optional_time("--confirm", confirm, kLongestConfirm);
     if (!within)
         return within.error();
-    const auto config = load_config_file(path);
+    auto config = load_config_file(path);
+    if (config)
+        config = with_schedules(*std::move(config), wall_now());
     if (!config)
         return config.error();
     auto gate = session.open_to_write();

@@ -18,6 +18,7 @@
 #include "policy/match.h"
 #include "policy/parse.h"
 #include "policy/rule_id.h"
+#include "policy/schedule.h"
 #include "policy/service_change.h"
 #include "policy/written_rate.h"
 
@@ -85,6 +86,14 @@ std::string mode_of_service(const Service* service) {
     return service != nullptr && service->mode ? std::string(mode_name(*service->mode)) : "";
 }
 
+std::string text_of_schedule(const Service* service, const std::string& name) {
+    if (service == nullptr)
+        return {};
+    const auto found = std::ranges::find(service->schedules, name, &Schedule::name);
+    return found == service->schedules.end() ? ""
+                                             : format_changes(*found) + ", " + format_times(*found);
+}
+
 // By rule, in the words of the configuration.
 Json changes_between(const Policy& before, const Policy& after) {
     Json changes = Json::array();
@@ -108,6 +117,14 @@ Json changes_between(const Policy& before, const Policy& after) {
             add(format_rule_id({name, rule}), written_rate(before, name, rule),
                 written_rate(after, name, rule));
         }
+        std::set<std::string> schedules;
+        for (const Service* service : {was, is})
+            if (service != nullptr)
+                for (const Schedule& schedule : service->schedules)
+                    schedules.insert(schedule.name);
+        for (const std::string& schedule : schedules)
+            add(name + ".schedule." + schedule, text_of_schedule(was, schedule),
+                text_of_schedule(is, schedule));
     }
     add("classes", std::to_string(before.classes.size()), std::to_string(after.classes.size()));
     add("allows", std::to_string(before.sources.allow.size()),

@@ -2,6 +2,7 @@
 #include "cli/command_line.h"
 #include "cli/format.h"
 #include "cli/rl_json.h"
+#include "cli/schedule_view.h"
 #include "cli/traffic.h"
 
 namespace sluice::cli {
@@ -76,6 +77,18 @@ void show(const Json& data, Screen& screen) {
     else
         screen.table({{"RULE"}, {"LIMIT"}, {"DEMAND A SECOND", true}, {"MODE"}}, rows);
     show_rl_services(data.value("rl", Json::array()), screen);
+    rows.clear();
+    for (const Json& service : data["services"])
+        for (const Json& schedule : service["schedules"])
+            rows.push_back({{service["name"].get<std::string>()},
+                            {schedule["name"].get<std::string>()},
+                            {values_text(schedule["values"])},
+                            {schedule["when"].get<std::string>()},
+                            schedule_state(schedule)});
+    if (rows.empty())
+        return;
+    screen.line();
+    screen.table({{"SERVICE"}, {"SCHEDULE"}, {"NUMBERS"}, {"WHEN"}, {"NOW"}}, rows);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "cli/fleet_json.h"
 #include "cli/format.h"
 #include "cli/rl_json.h"
+#include "cli/schedule_view.h"
 #include "fleet/fleet_policy.h"
 #include "gate/attachment.h"
 #include "gate/counters.h"
@@ -86,6 +87,16 @@ Json overrides_json(const Session& session) {
     return list;
 }
 
+// What is in force of them.
+Json schedules_in_force(const Policy& policy) {
+    Json list = Json::array();
+    for (const Service& service : policy.services)
+        for (const Json& schedule : schedules_json(service, wall_now()))
+            if (!schedule["in_force"].empty())
+                list.push_back(schedule);
+    return list;
+}
+
 Result<Json> policy_json(const Tables& tables, const Session& session,
                          std::vector<std::string>& warnings) {
     const auto standing = session.fleet_policy ? session.fleet_policy() : PolicyStanding();
@@ -97,6 +108,7 @@ Result<Json> policy_json(const Tables& tables, const Session& session,
                  {"source", policy ? Json(policy->source) : Json()},
                  {"applied_at", policy ? Json(format_time(policy->applied_s)) : Json()},
                  {"fleet", fleet_version_json(here, standing, warnings)},
+                 {"schedules", policy ? schedules_in_force(policy->policy) : Json::array()},
                  {"overrides", overrides_json(session)}});
 }
 
@@ -263,6 +275,14 @@ void show(const Json& data, Screen& screen) {
                                     : "version " + policy["version"].dump() + ", " +
                                           policy["source"].get<std::string>() + ", applied " +
                                           policy["applied_at"].get<std::string>()});
+    for (const Json& entry : policy["schedules"]) {
+        const Cell state = schedule_state(entry);
+        fields.push_back(
+            {"schedule",
+             {entry["name"].get<std::string>() + " of " + entry["service"].get<std::string>() +
+                  ": " + values_text(entry["in_force"]) + ", " + state.text,
+              state.style}});
+    }
     for (const Json& entry : policy["overrides"]) {
         std::string text = entry["service"].get<std::string>();
         for (const auto& [key, value] : entry["values"].items())

@@ -13,7 +13,9 @@
 #include "fleet/policy_file.h"
 #include "fleet/policy_sync.h"
 #include "gate/policy_store.h"
+#include "observe/schedule_audit.h"
 #include "operate/apply_policy.h"
+#include "operate/scheduled_config.h"
 
 namespace sluice::cli {
 
@@ -77,6 +79,22 @@ Result<FleetMember> member_here(const Session& session) {
                        machine_name()};
 }
 
+Status apply(Tables& tables, const Policy& before, const ConfigFile& config, const Session& session,
+             Answer& answer) {
+    session.record({"sync", "policy", "version " + std::to_string(current_policy_version(tables)),
+                    config.source, ""},
+                   answer.warnings);
+    for (const ScheduleTurn& turn : schedule_turns(before, config.policy))
+        if (const Status written = AuditLog(session.state_dir).write(turn.who, turn.entry);
+            !written)
+            answer.warnings.push_back("not in the audit log: " + written.error().message);
+    const auto version = apply_policy(tables, config, {}, session.who);
+    if (!version)
+        return version.error();
+    session.made();
+    return {};
+}
+
 Status put_in_force(const FleetVersion& offer, const Session& session, Answer& answer) {
     auto gate = session.open_to_write();
     if (!gate)
@@ -88,7 +106,9 @@ Status put_in_force(const FleetVersion& offer, const Session& session, Answer& a
     // The fleet's policy takes its place in the gate.
     if (const Status kept = replace_file(own_config_path(session.state_dir), own->text); !kept)
         return kept;
-    const auto shared = with_fleet_policy(*own, offer);
+    auto shared = with_fleet_policy(*own, offer);
+    if (shared)
+        shared = with_schedules(*std::move(shared), wall_now());
     if (!shared)
         return shared.error();
     std::vector<PolicyOverride> overrides = offer.overrides;
@@ -101,13 +121,31 @@ Status put_in_force(const FleetVersion& offer, const Session& session, Answer& a
     const auto current = current_policy(tables);
     if (current && current->text == config->text)
         return {};
-    session.record({"sync", "policy", current ? current->source : "", config->source, ""},
-                   answer.warnings);
-    const auto version = apply_policy(tables, *config, {}, session.who);
-    if (!version)
-        return version.error();
-    session.made();
-    return {};
+    return apply(tables, current ? current->policy : Policy{}, *config, session, answer);
+}
+
+// What is due by now of the policy in force, whosever it is: also where this host is in no fleet,
+// and where Redis does not answer. Whether it has any schedules.
+Result<bool> keep_schedules(const Session& session, Answer& answer) {
+    auto gate = session.open_to_write();
+    if (!gate)
+        return gate.error();
+    const auto current = current_policy(gate->tables);
+    if (!current && current.error().code == ErrorCode::not_found)
+        return false;
+    if (!current)
+        return current.error();
+    const auto config =
+        with_schedules({current->policy, current->text, current->source}, wall_now());
+    if (!config)
+        return config.error();
+    // What was overridden is over what is due, and the text does not say any more what it was.
+    if (config->text != current->text && !is_overridden(current->source))
+        if (const Status applied = apply(gate->tables, current->policy, *config, session, answer);
+            !applied)
+            return applied.error();
+    return std::ranges::any_of(current->policy.services,
+                               [](const Service& service) { return !service.schedules.empty(); });
 }
 
 // The fleet's policy of now, put in force: once, as nobody is there to follow it.
@@ -150,7 +188,11 @@ Result<Answer> run(const Options& options, const Session& session) {
         done = sync.round();
     if (done)
         done = take_policy(session, answer);
-    if (!done)
+    const auto scheduled = keep_schedules(session, answer);
+    if (!scheduled)
+        return scheduled.error();
+    const bool is_alone = !sync.standing().is_followed && *scheduled && !options.accept_shrink;
+    if (!done && !is_alone)
         return done.error();
     answer.changed = true;
     answer.data = feed_json(sync.standing());
@@ -159,6 +201,8 @@ Result<Answer> run(const Options& options, const Session& session) {
 }
 
 void show(const Json& data, Screen& screen) {
+    if (data["name"] == "")
+        return screen.line("This host is in no fleet. Its schedules are as they should be now.");
     screen.fields({{"fleet", data["name"].get<std::string>()},
                    {"bans, allows", format_count(data["records"].get<uint64_t>())},
                    {"switches", format_count(data["switches"].get<uint64_t>())},

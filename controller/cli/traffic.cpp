@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "cli/format.h"
+#include "cli/schedule_view.h"
 #include "cli/through_daemon.h"
 #include "gate/attachment.h"
 #include "gate/budgets.h"
@@ -102,6 +103,7 @@ Result<Json> service_json(const Tables& tables, const Service& service, uint32_t
                  {"match", matches},
                  {"mode", mode_name(*mode)},
                  {"limits", limits},
+                 {"schedules", schedules_json(service, wall_now())},
                  {"packets", packets_json(counters)},
                  {"passed_bytes", passed_bytes(counters)}});
 }

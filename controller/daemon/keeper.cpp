@@ -254,6 +254,7 @@ void Keeper::prepare(AttachOptions& attach) {
     // The tables may have gone since they were looked at, and the file may be wrong by now.
     attach.first_config = &wanted_;
     attach.before_attach = [this](Tables& tables) -> Status {
+        audit(schedule_turns(Policy{}, wanted_.policy));
         restore(tables, false);
         return {};
     };
@@ -316,6 +317,7 @@ void Keeper::tick() {
     take_next_config();
     take_applied();
     end_overrides_in_time();
+    follow_schedules();
     bring_back();
     mend();
     sweep();

@@ -18,10 +18,12 @@
 #include "gate/attachment.h"
 #include "gate/rule_counter.h"
 #include "gate/tables.h"
+#include "observe/schedule_audit.h"
 #include "operate/attach_gate.h"
 #include "operate/config_file.h"
 #include "operate/gate_access.h"
 #include "operate/operator.h"
+#include "policy/schedule.h"
 
 namespace sluice {
 
@@ -131,10 +133,13 @@ class Keeper {
     void recall_rl(const Policy& in_force);
     [[nodiscard]] Result<ConfigFile> with_all(const ConfigFile& config,
                                               const std::vector<PolicyOverride>& overrides,
-                                              RlLaid& rl) const;
+                                              Instant at, RlLaid& rl) const;
     void took_rl(RlLaid rl);
     void audit_rl(const std::vector<RlService>& before, const RlLaid& rl) const;
     Status take_overrides(std::vector<PolicyOverride> overrides);
+    void want(ConfigFile config, Instant at);
+    void follow_schedules();
+    void audit(const std::vector<ScheduleTurn>& turns) const;
     void save_overrides(const std::vector<PolicyOverride>& overrides);
     void end_overrides_in_time();
     Status put_in_force(const ConfigFile& config, const std::function<void()>& prepare = {});
@@ -162,6 +167,7 @@ class Keeper {
     std::vector<RuleId> rl_in_force_;
     std::vector<std::string> rl_left_out_;
     ConfigFile wanted_;                      // what comes of it all: the gate is to have it
+    Instant wanted_at_{};                    // with the schedules that are due then
     std::string kept_config_;                // its text, as it is on disk
     std::optional<ConfigFile> applied_;      // by hand, in the place of it
     uint64_t seen_policy_ = 0;               // version of what was put in force, or found, last
@@ -178,6 +184,8 @@ class Keeper {
     std::string missing_;      // why it is not attached everywhere, as it was logged
     std::string still_there_;  // why an override that is over is in force, likewise
     std::string rl_error_;     // why limits of rl: are not in force, likewise
+    std::string not_on_time_;  // why what schedules say is not, likewise
+    std::chrono::steady_clock::time_point next_turn_{};  // not tried again before
     std::string save_error_, override_error_;  // of the last saves; empty where they were good
     Operator self_{"sluiced", {}};
     std::future<Save> saving_;  // valid from begin_save() to finish_save()

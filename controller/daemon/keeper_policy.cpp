@@ -1,5 +1,5 @@
 // What of a configuration the Keeper puts in force: its own file's, the fleet's, what somebody
-// applied by hand, and the overrides over them.
+// applied by hand, with the schedules of it that are due, and the overrides over them.
 #include <algorithm>
 #include <utility>
 
@@ -14,19 +14,26 @@
 #include "operate/apply_policy.h"
 #include "operate/config_file.h"
 #include "operate/gate_access.h"
+#include "operate/scheduled_config.h"
 
 namespace sluice {
 
 namespace {
 
-using std::chrono::milliseconds;
+using std::chrono::milliseconds, std::chrono::steady_clock;
 
-// With the fleet's policy in place of its own, where it has one for this fleet.
-Result<ConfigFile> with_fleet(const ConfigFile& config, const std::optional<FleetVersion>& fleet) {
+// What is in the way of a schedule, such as tables that are full, can be gone a moment later.
+constexpr std::chrono::seconds kTurnRetry{5};
+
+// With the fleet's policy in place of its own, where it has one for this fleet, and as its
+// schedules want it at that instant.
+Result<ConfigFile> with_fleet(const ConfigFile& config, const std::optional<FleetVersion>& fleet,
+                              Instant at) {
     const Policy& own = config.policy;
     if (!fleet || !own.redis || own.fleet.name != fleet->fleet)
-        return config;
-    return with_fleet_policy(config, *fleet);
+        return with_schedules(config, at);
+    auto shared = with_fleet_policy(config, *fleet);
+    return shared ? with_schedules(*std::move(shared), at) : shared;
 }
 
 void log_left_out(const std::vector<std::string>& overrides) {
@@ -53,9 +60,9 @@ bool policy_waits(const Tables& tables) {
 
 // The limits of rl: lie between the policy and the overrides; `rl` is what became of them.
 Result<ConfigFile> Keeper::with_all(const ConfigFile& config,
-                                    const std::vector<PolicyOverride>& overrides,
+                                    const std::vector<PolicyOverride>& overrides, Instant at,
                                     RlLaid& rl) const {
-    const auto shared = with_fleet(config, fleet_);
+    const auto shared = with_fleet(config, fleet_, at);
     if (!shared)
         return shared;
     rl = with_rl_limits(*shared, rl_, overrides);
@@ -86,6 +93,8 @@ Status Keeper::put_in_force(const ConfigFile& config, const std::function<void()
                                "version " + std::to_string(tables_->settings().next_version), ""});
         !written)
         log_error("a policy is not in the audit log", written.error());
+    const auto turns = schedule_turns(current ? current->policy : Policy{}, config.policy);
+    audit(turns);
     const auto version = apply_policy(gate->tables, config, {}, self_);
     if (!version)
         return version.error();
@@ -94,7 +103,21 @@ Status Keeper::put_in_force(const ConfigFile& config, const std::function<void()
     for (const std::string& remark : remarks_on(gate->tables, config.policy))
         log(LogLevel::warning, remark);
     log_gone(overrides, list_overrides(gate->tables));
+    for (const ScheduleTurn& turn : turns)
+        log(LogLevel::info, turn.to_string());
     return {};
+}
+
+void Keeper::audit(const std::vector<ScheduleTurn>& turns) const {
+    for (const ScheduleTurn& turn : turns)
+        if (const Status written = AuditLog(options_.state_dir).write(turn.who, turn.entry);
+            !written)
+            log_error("a schedule is not in the audit log", written.error());
+}
+
+void Keeper::want(ConfigFile config, Instant at) {
+    wanted_ = std::move(config);
+    wanted_at_ = at;
 }
 
 // --- the fleet's policy --------------------------------------------------------------------------
@@ -108,10 +131,15 @@ void Keeper::recall_fleet_version() {
     (void)drop_ended(overrides_, boot_clock_ms());
     if (config_.policy.redis)
         fleet_ = PolicyFile(options_.state_dir).load(config_.policy.fleet.name);
-    auto shared = with_fleet(config_, fleet_);
-    if (!shared) {
+    const Instant now = wall_now();
+    auto shared = with_fleet(config_, fleet_, now);
+    if (!shared && fleet_) {
         log_error("the fleet's policy of before is not in force", shared.error());
         fleet_.reset();
+        shared = with_schedules(config_, now);
+    }
+    if (!shared) {
+        log_error("schedules are not in force", shared.error());
         shared = config_;
     }
     recall_rl(shared->policy);
@@ -124,7 +152,7 @@ void Keeper::recall_fleet_version() {
         overrides_.clear();
         wanted = rl.config;
     }
-    wanted_ = *std::move(wanted);
+    want(*std::move(wanted), now);
     took_rl(std::move(rl));
 }
 
@@ -133,7 +161,8 @@ Status Keeper::take_fleet_version(const FleetVersion& version) {
     std::erase_if(overrides, [](const PolicyOverride& entry) { return entry.by_fleet; });
     overrides.insert(overrides.end(), version.overrides.begin(), version.overrides.end());
     (void)drop_ended(overrides, boot_clock_ms());
-    const auto shared = with_fleet(config_, version);
+    const Instant now = wall_now();
+    const auto shared = with_fleet(config_, version, now);
     if (!shared)
         return shared.error();
     // A policy is not to wait for what was said of another one.
@@ -148,7 +177,7 @@ Status Keeper::take_fleet_version(const FleetVersion& version) {
     fleet_ = version;
     applied_.reset();
     overrides_ = std::move(overrides);
-    wanted_ = *std::move(wanted);
+    want(*std::move(wanted), now);
     took_rl(std::move(rl));
     return {};
 }
@@ -156,7 +185,8 @@ Status Keeper::take_fleet_version(const FleetVersion& version) {
 // On disk first: whoever was told that one holds, or is over, finds it so after a crash.
 Status Keeper::take_overrides(std::vector<PolicyOverride> overrides) {
     RlLaid rl;
-    auto wanted = with_all(applied_ ? *applied_ : config_, overrides, rl);
+    const Instant now = wall_now();
+    auto wanted = with_all(applied_ ? *applied_ : config_, overrides, now, rl);
     if (!wanted)
         return wanted.error();
     if (const Status put = put_in_force(*wanted, [&] { save_overrides(overrides); }); !put) {
@@ -164,7 +194,7 @@ Status Keeper::take_overrides(std::vector<PolicyOverride> overrides) {
         return put;
     }
     overrides_ = std::move(overrides);
-    wanted_ = *std::move(wanted);
+    want(*std::move(wanted), now);
     took_rl(std::move(rl));
     return {};
 }
@@ -234,7 +264,8 @@ Status Keeper::take_rl(const std::vector<RlService>& services) {
         return {};
     auto before = std::exchange(rl_, services);
     RlLaid rl;
-    auto wanted = with_all(applied_ ? *applied_ : config_, overrides_, rl);
+    const Instant now = wall_now();
+    auto wanted = with_all(applied_ ? *applied_ : config_, overrides_, now, rl);
     const Status put =
         wanted ? put_in_force(*wanted, [&] { audit_rl(before, rl); }) : wanted.error();
     const std::string error = put || put.error().busy ? std::string() : put.error().message;
@@ -245,7 +276,7 @@ Status Keeper::take_rl(const std::vector<RlService>& services) {
         rl_ = std::move(before);
         return put;
     }
-    wanted_ = *std::move(wanted);
+    want(*std::move(wanted), now);
     took_rl(std::move(rl));
     return {};
 }
@@ -281,6 +312,27 @@ void Keeper::audit_rl(const std::vector<RlService>& before, const RlLaid& rl) co
     }
 }
 
+// --- schedules -----------------------------------------------------------------------------------
+
+// What is due by now and was not when the policy in force was made; the other way round as well,
+// also where the clock was set. A policy that somebody may still take back waits for him.
+void Keeper::follow_schedules() {
+    const Policy& policy = wanted_.policy;
+    if (due_schedules(policy, wall_now()) == due_schedules(policy, wanted_at_)) {
+        not_on_time_.clear();
+        return;
+    }
+    if (steady_clock::now() < next_turn_ || (tables_ && policy_waits(*tables_)))
+        return;
+    const Status done = take_overrides(overrides_);
+    if (done || done.error().busy)
+        return;
+    next_turn_ = steady_clock::now() + kTurnRetry;
+    if (done.error().message != not_on_time_)
+        log_error("what a schedule says is not in force", done.error());
+    not_on_time_ = done.error().message;
+}
+
 // --- the configuration ---------------------------------------------------------------------------
 
 Status Keeper::reload() {
@@ -295,7 +347,8 @@ Status Keeper::reload() {
 
 Status Keeper::take_config(ConfigFile config) {
     RlLaid rl;
-    auto wanted = with_all(config, overrides_, rl);
+    const Instant now = wall_now();
+    auto wanted = with_all(config, overrides_, now, rl);
     const Status status = wanted ? put_in_force(*wanted) : wanted.error();
     const std::string error = status ? std::string() : status.error().message;
     if (!std::exchange(standing_.config_error, error).empty() && status)
@@ -303,7 +356,7 @@ Status Keeper::take_config(ConfigFile config) {
     if (status) {
         applied_.reset();
         const auto before = std::exchange(config_, std::move(config)).policy.interfaces;
-        wanted_ = *std::move(wanted);
+        want(*std::move(wanted), now);
         took_rl(std::move(rl));
         update_wanted();
         for (const std::string& interface : before)
@@ -337,9 +390,12 @@ void Keeper::take_applied() {
     if (current && current->text != wanted_.text) {
         ConfigFile applied{std::move(current->policy), std::move(current->text),
                            std::move(current->source)};
-        RlLaid rl = with_rl_limits(applied, rl_, overrides_);
+        const Instant now = wall_now();
+        const auto scheduled = with_schedules(applied, now);
+        RlLaid rl = with_rl_limits(scheduled ? *scheduled : applied, rl_, overrides_);
         std::vector<std::string> left_out;
-        auto wanted = with_fitting_overrides(rl.config, overrides_, left_out);
+        auto wanted = scheduled ? with_fitting_overrides(rl.config, overrides_, left_out)
+                                : Result<ConfigFile>(scheduled.error());
         const Status put = wanted ? put_in_force(*wanted) : wanted.error();
         if (!put && put.error().busy)
             return;
@@ -347,7 +403,7 @@ void Keeper::take_applied() {
         if (!put) {
             log_error("overrides do not lie over " + applied.source, put.error());
         } else {
-            wanted_ = *std::move(wanted);
+            want(*std::move(wanted), now);
             took_rl(std::move(rl));
         }
         applied_ = std::move(applied);

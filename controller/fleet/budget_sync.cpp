@@ -1,5 +1,6 @@
 #include "fleet/budget_sync.h"
 
+#include <algorithm>
 #include <ctime>
 #include <utility>
 
@@ -127,6 +128,10 @@ void BudgetSync::look_at_policy() {
         return;  // one that is being changed is read the next time
     policy_version_ = policy->version;
     from_fleet_ = parse_fleet_source(policy->source);
+    is_scheduled_ = std::ranges::any_of(policy->policy.services, [](const Service& service) {
+        return std::ranges::any_of(
+            service.schedules, [](const Schedule& schedule) { return !schedule.in_force.empty(); });
+    });
     policy_lost_until_ns_ = 0;
     beat_due_ns_ = 0;  // so that others see soon who has which version
     policy_age_ = std::chrono::seconds(policy->applied_s);
@@ -285,11 +290,12 @@ void BudgetSync::note_set(Shard& shard, const redis::Reply& reply) {
         is_owed_ = true;
 }
 
-// Its own numbers where Redis has none: not those of a canary or of an override, as all hosts would
-// get them; and none at all where Redis has the fleet's policy to write them from.
+// Its own numbers where Redis has none: not those of a canary, of an override or of a schedule, as
+// all hosts would get them, and nobody would end them; and none at all where Redis has the fleet's
+// policy to write them from.
 bool BudgetSync::may_set(uint64_t now_ns) const {
     return !from_fleet_ || (now_ns < policy_lost_until_ns_ && !from_fleet_->is_canary &&
-                            !from_fleet_->is_overridden);
+                            !from_fleet_->is_overridden && !is_scheduled_);
 }
 
 void BudgetSync::owe(uint64_t now_ns) {

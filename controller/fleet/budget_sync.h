@@ -128,6 +128,7 @@ class BudgetSync {
     std::optional<RedisSettings> settings_;
     FleetSettings fleet_;
     std::optional<FleetSource> from_fleet_;   // where the policy is a version of the fleet's
+    bool is_scheduled_ = false;               // with numbers that a schedule gives it now
     std::chrono::milliseconds policy_age_{};  // when it was put in force, ms since 1970
     std::optional<Redis> redis_;
     std::vector<Shard> shards_;

@@ -5,6 +5,7 @@
 
 #include "fleet/rl_config.h"
 #include "operate/policy_compiles.h"
+#include "operate/scheduled_config.h"
 #include "policy/config_text.h"
 #include "policy/fleet_part.h"
 #include "policy/parse.h"
@@ -36,12 +37,16 @@ std::string format_fleet_source(const FleetSource& source) {
            std::string(source.is_overridden ? kOverridden : "");
 }
 
+bool is_overridden(std::string_view source) {
+    return source.ends_with(kOverridden);
+}
+
 std::optional<FleetSource> parse_fleet_source(std::string_view source) {
     const size_t comma = source.find(kVersion);
     if (!source.starts_with(kFleet) || comma == std::string_view::npos)
         return std::nullopt;
     FleetSource parsed;
-    parsed.is_overridden = source.ends_with(kOverridden);
+    parsed.is_overridden = is_overridden(source);
     if (parsed.is_overridden)
         source.remove_suffix(kOverridden.size());
     if (source.ends_with(kWithRlLimits))
@@ -119,11 +124,14 @@ Result<ConfigFile> with_fitting_overrides(const ConfigFile& config,
     return fitting;
 }
 
-Result<Policy> policy_of_any_host(const std::string& text, std::vector<PolicyOverride> overrides) {
+Result<Policy> policy_of_any_host(const std::string& text, Instant at,
+                                  std::vector<PolicyOverride> overrides) {
     // What a host needs to be in a fleet, and nothing of its own.
     const ConfigFile host{
         Policy{}, "[redis]\nurl = \"redis://127.0.0.1\"\n[fleet]\nmax_hosts = 1\n", "any host"};
     auto config = with_fleet_policy(host, {.fleet = "any", .version = 0, .text = text});
+    if (config)
+        config = with_schedules(*std::move(config), at);
     std::vector<std::string> left_out;  // hosts say that
     auto changed = config ? with_fitting_overrides(*config, overrides, left_out) : config;
     if (!changed)

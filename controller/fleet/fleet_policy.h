@@ -11,6 +11,7 @@
 #include "fleet/policy_override.h"
 #include "operate/config_file.h"
 #include "policy/config_tree.h"
+#include "policy/schedule.h"
 
 namespace sluice {
 
@@ -39,6 +40,9 @@ std::string format_fleet_source(const FleetSource& source);
 // Nothing where a policy is the host's own.
 std::optional<FleetSource> parse_fleet_source(std::string_view source);
 
+// Whether a policy of that source, a host's own or the fleet's, has other numbers for a time.
+bool is_overridden(std::string_view source);
+
 // The host's configuration with this policy, which fleet_part() gave, in place of its own.
 Result<ConfigFile> with_policy(const ConfigFile& host, ConfigTable policy, std::string source);
 // The host's configuration with the policy of the version in place of its own. Errors name version
@@ -51,9 +55,9 @@ Result<ConfigFile> with_overrides(ConfigFile config, const std::vector<PolicyOve
 Result<ConfigFile> with_fitting_overrides(const ConfigFile& config,
                                           std::vector<PolicyOverride>& overrides,
                                           std::vector<std::string>& left_out);
-// What any host reads out of such a text, with those overrides that fit it: for what no host has a
-// say in, such as shared budgets.
-Result<Policy> policy_of_any_host(const std::string& text,
+// What any host reads out of such a text, with the schedules that are due at that instant and those
+// overrides that fit it: for what no host has a say in, such as shared budgets.
+Result<Policy> policy_of_any_host(const std::string& text, Instant at,
                                   std::vector<PolicyOverride> overrides = {});
 
 }  // namespace sluice

@@ -88,6 +88,8 @@ struct FleetBudget {
     double per_second = 0;  // 0: no longer shared
     double burst = 0;
     double unit = 1;  // the smallest grant that lets anything through
+
+    friend bool operator==(const FleetBudget&, const FleetBudget&) = default;
 };
 
 const redis::Script& lease_script();

@@ -17,6 +17,12 @@ namespace {
 // last of them writes his own.
 constexpr int kMostRounds = 8;
 
+// What waits in a shard is read with each lease from it, so schedules are written no further ahead;
+// a host comes back in time, unless all are down for so long.
+constexpr std::chrono::milliseconds kAhead = std::chrono::hours(24);
+// Below the 64 changes that a shard keeps.
+constexpr int kMostAhead = 60;
+
 }  // namespace
 
 Result<std::optional<uint64_t>> later_version(const redis::Reply& reply) {
@@ -56,19 +62,21 @@ std::vector<FleetBudget> fleet_budgets(const Policy& policy) {
 
 namespace {
 
-// All shards that the policy shares something in, at once or at a time of Redis's clock; the latest
-// of the later versions that some of them have.
-Result<std::optional<uint64_t>> write_at(Redis& redis, std::string_view fleet, const Policy& policy,
-                                         uint64_t version, std::chrono::milliseconds at) {
+// Into all shards that have one of these, at once or at a time of Redis's clock; the latest of the
+// later versions that some of them have.
+Result<std::optional<uint64_t>> write_at(Redis& redis, std::string_view fleet,
+                                         const std::vector<FleetBudget>& changed, uint64_t version,
+                                         uint64_t at_ms) {
     std::map<unsigned, std::vector<FleetBudget>> shards;
-    for (const FleetBudget& budget : fleet_budgets(policy)) {
+    for (const FleetBudget& budget : changed) {
         const std::string_view name = budget.name;
         shards[lease_shard(name.substr(0, name.rfind('.')))].push_back(budget);
     }
     std::vector<redis::Command> commands;
     for (const auto& [number, budgets] : shards)
-        commands.push_back(
-            budget_command(budget_script(), LeaseKeys(fleet, number), version, at, budgets));
+        commands.push_back(budget_command(budget_script(), LeaseKeys(fleet, number), version,
+                                          std::chrono::milliseconds(static_cast<int64_t>(at_ms)),
+                                          budgets));
     if (commands.empty())
         return std::optional<uint64_t>();
     const auto replies = redis.run_replicated(commands);
@@ -84,27 +92,72 @@ Result<std::optional<uint64_t>> write_at(Redis& redis, std::string_view fleet, c
     return latest;
 }
 
+Instant instant_of(uint64_t ms) {
+    return Instant(std::chrono::seconds(static_cast<int64_t>(ms / 1000)));
+}
+
+// The next begin or end of a schedule.
+std::optional<uint64_t> turn_after(const Policy& policy, uint64_t at_ms) {
+    const auto turn = next_change(policy, instant_of(at_ms));
+    return turn ? std::optional(1000 * static_cast<uint64_t>(turn->time_since_epoch().count()))
+                : std::nullopt;
+}
+
+std::optional<uint64_t> earlier(std::optional<uint64_t> a, std::optional<uint64_t> b) {
+    return a && b ? std::min(*a, *b) : a ? a : b;
+}
+
+std::optional<uint64_t> first_end(const std::vector<PolicyOverride>& overrides) {
+    std::optional<uint64_t> first;
+    for (const PolicyOverride& entry : overrides)
+        first = earlier(first, entry.until_ms);
+    return first;
+}
+
+std::vector<FleetBudget> without(std::vector<FleetBudget> budgets,
+                                 const std::vector<FleetBudget>& others) {
+    std::erase_if(budgets, [&](const FleetBudget& budget) {
+        return std::ranges::find(others, budget) != others.end();
+    });
+    return budgets;
+}
+
 }  // namespace
 
-Result<std::optional<uint64_t>> write_budgets(Redis& redis, std::string_view fleet,
-                                              const std::string& text,
-                                              const std::vector<PolicyOverride>& overrides,
-                                              uint64_t version) {
-    std::set<uint64_t> ends;
-    for (const PolicyOverride& entry : overrides)
-        ends.insert(entry.until_ms);
-    uint64_t at_ms = 0;
+Result<BudgetsWritten> write_budgets(Redis& redis, std::string_view fleet, const std::string& text,
+                                     const std::vector<PolicyOverride>& overrides, uint64_t version,
+                                     uint64_t now_ms) {
+    const uint64_t horizon_ms = now_ms + static_cast<uint64_t>(kAhead.count());
     std::vector<PolicyOverride> left = overrides;
-    for (auto end = ends.begin();; ++end) {
-        const auto policy = policy_of_any_host(text, left);
+    std::vector<FleetBudget> before;
+    std::optional<uint64_t> left_out;  // the first change that is not written
+    uint64_t at_ms = now_ms;
+    for (int written = 0;; ++written) {
+        (void)drop_ended(left, at_ms);
+        const auto policy = policy_of_any_host(text, instant_of(at_ms), left);
         if (!policy)
             return policy.error();
-        auto later = write_at(redis, fleet, *policy, version,
-                              std::chrono::milliseconds(static_cast<int64_t>(at_ms)));
-        if (!later || *later || end == ends.end())
-            return later;
-        at_ms = *end;
-        (void)drop_ended(left, at_ms);
+        std::vector<FleetBudget> budgets = fleet_budgets(*policy);
+        const auto later =
+            write_at(redis, fleet, without(budgets, before), version, written == 0 ? 0 : at_ms);
+        if (!later)
+            return later.error();
+        if (*later)
+            return BudgetsWritten{*later, 0};
+        before = std::move(budgets);
+        auto turn = turn_after(*policy, at_ms);
+        if (turn && *turn > horizon_ms) {
+            left_out = earlier(left_out, turn);
+            turn.reset();
+        }
+        const auto next = earlier(turn, first_end(left));
+        if (next && written < kMostAhead) {
+            at_ms = *next;
+            continue;
+        }
+        left_out = earlier(left_out, next);
+        // Half of the time is left to try.
+        return BudgetsWritten{std::nullopt, left_out ? now_ms + (*left_out - now_ms) / 2 : 0};
     }
 }
 
@@ -120,18 +173,20 @@ Status write_owed_budgets(Redis& redis, std::string_view fleet) {
         const auto current = read_policy_version(redis, keys, state->pointers.current);
         if (!current)
             return current.error();
-        const auto later =
-            write_budgets(redis, fleet, current->text, state->overrides, budgets_version(stamp_ms));
-        if (!later)
-            return later.error();
+        const auto written = write_budgets(redis, fleet, current->text, state->overrides,
+                                           budgets_version(stamp_ms), state->now_ms);
+        if (!written)
+            return written.error();
+        const std::optional<uint64_t>& later = written->later;
         // Those of a change that came meanwhile, or of a policy that Redis has lost.
-        const auto reply = redis.run(*later ? policy_owe_command(keys, budgets_stamp(**later))
-                                            : policy_written_command(keys, stamp_ms));
+        const auto reply =
+            redis.run(later ? policy_owe_command(keys, budgets_stamp(*later))
+                            : policy_written_command(keys, stamp_ms, written->again_ms));
         if (!reply)
             return reply.error();
         if (const Status fine = reply->check(); !fine)
             return fine;
-        if (*later)
+        if (later)
             continue;
         const auto is_written = reply->as_integer();
         if (is_written && *is_written == 1)

@@ -34,14 +34,20 @@ constexpr uint64_t budgets_stamp(uint64_t version) {
 // Whether a shard refused budgets, and for which later version; an error where it failed.
 Result<std::optional<uint64_t>> later_version(const redis::Reply& reply);
 
+struct BudgetsWritten {
+    std::optional<uint64_t>
+        later;  // the version of a shard that has a later one; it was left as it is
+    // By Redis's clock, when they are to be written again: before a change that is too far ahead to
+    // wait there already. 0: there is none.
+    uint64_t again_ms = 0;
+};
 // The shared budgets of a version's text with the fleet's overrides, for every host, whichever
-// policy it has: those of now, and for each end of an override, by Redis's clock, those from then
-// on. `version` is budgets_version() of the change; a shard that has a later one is left as it is,
-// and that version is the answer. Overrides that don't fit the text count for nothing, as on hosts.
-Result<std::optional<uint64_t>> write_budgets(Redis& redis, std::string_view fleet,
-                                              const std::string& text,
-                                              const std::vector<PolicyOverride>& overrides,
-                                              uint64_t version);
+// policy it has: those of `now_ms`, and for each end of an override and each begin and end of a
+// schedule, all by Redis's clock, what changes then. `version` is budgets_version() of the change.
+// Overrides that don't fit the text count for nothing, as on hosts.
+Result<BudgetsWritten> write_budgets(Redis& redis, std::string_view fleet, const std::string& text,
+                                     const std::vector<PolicyOverride>& overrides, uint64_t version,
+                                     uint64_t now_ms);
 // Whatever the fleet's policy has still to be written of, by whoever changed it last; to be called
 // by everybody who changes it, and by hosts where he was killed before he came to it. Of several
 // who do so at once the last change holds.

@@ -54,9 +54,9 @@ std::string field_of(uint64_t version) {
 }
 
 // The fields of the hash that read_pointers() reads, in its order.
-constexpr std::array<std::string_view, 11> kPointers = {
-    "rev",    "last",         "current",      "since", "by",       "from",
-    "canary", "canary_hosts", "canary_since", "stamp", "unwritten"};
+constexpr std::array<std::string_view, 12> kPointers = {
+    "rev",    "last",         "current",      "since", "by",        "from",
+    "canary", "canary_hosts", "canary_since", "stamp", "unwritten", "again"};
 
 PolicyPointers read_pointers(const std::array<std::string_view, kPointers.size()>& values) {
     PolicyPointers pointers{.rev = number_of(values[0]),
@@ -69,7 +69,8 @@ PolicyPointers read_pointers(const std::array<std::string_view, kPointers.size()
                             .canary_hosts = printable(values[7]),
                             .canary_since_ms = number_of(values[8]),
                             .stamp_ms = number_of(values[9]),
-                            .unwritten_ms = number_of(values[10])};
+                            .unwritten_ms = number_of(values[10]),
+                            .again_ms = number_of(values[11])};
     // Of a state that an earlier version wrote.
     pointers.stamp_ms = std::max({pointers.stamp_ms, pointers.since_ms, pointers.canary_since_ms});
     return pointers;
@@ -300,9 +301,10 @@ Result<std::vector<PolicyOverride>> parse_policy_overrides(const Reply& reply) {
     return overrides;
 }
 
-redis::Command policy_written_command(const PolicyKeys& keys, uint64_t stamp_ms) {
+redis::Command policy_written_command(const PolicyKeys& keys, uint64_t stamp_ms,
+                                      uint64_t again_ms) {
     redis::Command command = lua::kWritten.call({keys.base});
-    return command.add(stamp_ms);
+    return command.add(stamp_ms).add(again_ms);
 }
 
 redis::Command policy_owe_command(const PolicyKeys& keys, uint64_t found_ms) {

@@ -37,6 +37,8 @@ struct PolicyPointers {
     uint64_t stamp_ms = 0;  // of the last change: each has a later one than that before
     // With which the shared budgets of now are to be written to the lease shards; 0: they are there
     uint64_t unwritten_ms = 0;
+    // When they are to be written once more, as a schedule goes on; 0: they are not
+    uint64_t again_ms = 0;
 };
 redis::Command policy_pointers_command(const PolicyKeys& keys);
 Result<PolicyPointers> parse_policy_pointers(const redis::Reply& reply);
@@ -105,7 +107,8 @@ Result<PolicyOverridden> parse_policy_overridden(const redis::Reply& reply);
 // All of them: the answer to HGETALL. What makes no sense is passed over.
 Result<std::vector<PolicyOverride>> parse_policy_overrides(const redis::Reply& reply);
 
-redis::Command policy_written_command(const PolicyKeys& keys, uint64_t stamp_ms);
+redis::Command policy_written_command(const PolicyKeys& keys, uint64_t stamp_ms,
+                                      uint64_t again_ms = 0);
 
 // Somebody has to write the shared budgets; `found_ms`: the stamp of those that a shard has, of a
 // policy that Redis knows nothing of, or 0.

@@ -262,13 +262,23 @@ void PolicySync::offer() {
 
 Status PolicySync::write_forgotten_budgets(const PolicyPointers& pointers) {
     const auto now = Clock::now();
-    if (pointers.unwritten_ms != forgotten_ms_) {
-        forgotten_ms_ = pointers.unwritten_ms;
+    const uint64_t redis_ms = boot_clock_ms() + static_cast<uint64_t>(ahead_ms_);
+    const bool is_due = pointers.again_ms != 0 && pointers.again_ms <= redis_ms;
+    const uint64_t forgotten_ms =
+        pointers.unwritten_ms == 0 && is_due ? pointers.again_ms : pointers.unwritten_ms;
+    if (forgotten_ms != forgotten_ms_) {
+        forgotten_ms_ = forgotten_ms;
         forgotten_since_ = now + milliseconds(random_() % kForgotten.count());
     }
     if (forgotten_ms_ == 0 || now < forgotten_since_ + kForgotten)
         return {};
     forgotten_since_ = now;
+    if (pointers.unwritten_ms == 0) {
+        const auto reply = redis_->run(policy_owe_command(*keys_, 0));
+        const auto owed = reply ? parse_policy_owed(*reply) : reply.error();
+        if (!owed)
+            return owed.error();
+    }
     return write_owed_budgets(*redis_, member_.fleet);
 }
 

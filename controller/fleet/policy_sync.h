@@ -104,10 +104,11 @@ class PolicySync {
     uint64_t newest_ms_ = 0;               // the stamp by which this host has what it has
     std::optional<FleetVersion> unsaved_;  // in force, and not on disk
     std::vector<PolicyOverride> overrides_;
-    uint64_t seen_rev_ = 0;      // of these
-    int64_t ahead_ms_ = 0;       // Redis's clock, of this host's boot clock
-    bool is_offered_ = false;    // and not answered yet
-    uint64_t forgotten_ms_ = 0;  // budgets that nobody has written yet, and since when
+    uint64_t seen_rev_ = 0;    // of these
+    int64_t ahead_ms_ = 0;     // Redis's clock, of this host's boot clock
+    bool is_offered_ = false;  // and not answered yet
+    // Budgets that nobody has written yet, by a stamp or the time they were due; and since when
+    uint64_t forgotten_ms_ = 0;
     Clock::time_point forgotten_since_{};
     Clock::time_point due_{}, offer_due_{}, save_due_{};
     std::minstd_rand random_;

@@ -12,6 +12,9 @@
 #include "gate/publish.h"
 #include "gate/service_ids.h"
 #include "gate/source_rules.h"
+#include "policy/find_service.h"
+#include "policy/rule_id.h"
+#include "policy/schedule.h"
 
 namespace sluice {
 
@@ -198,6 +201,20 @@ Result<Answer> ask_all(const Tables& tables, const IpAddress& source, const Ques
     return *std::move(strictest);
 }
 
+// Whose number a limit has: the policy's own, or that of a schedule.
+void name_schedule(const Policy& policy, Why& why) {
+    const auto rule = parse_rule_id(why.rule);
+    const Service* service = rule ? find_service(policy, rule->service) : nullptr;
+    if (service == nullptr)
+        return;
+    for (const Schedule& schedule : service->schedules)
+        if (schedule.in_force.contains(rule->rule)) {
+            why.actor = "schedule:" + schedule.name;
+            why.notes.push_back("the number of " + rule->service + " for " +
+                                format_times(schedule));
+        }
+}
+
 }  // namespace
 
 uint32_t service_of(const Tables& tables, uint8_t protocol, std::optional<uint16_t> port,
@@ -236,6 +253,8 @@ Result<Why> why(Tables& tables, const IpAddress& source, const Question& questio
         note_standing(*found, now_ns, answer.why);
     }
     Why& result = answer.why;
+    if (policy && result.actor == "policy")
+        name_schedule(*policy, result);
     result.policy_version = current_policy_version(tables);
     const auto source_class = size_t{found->source_class};
     if (policy && source_class >= 1 && source_class <= policy->classes.size())

@@ -44,7 +44,8 @@ struct Why {
     std::string service;
     std::string source_class;  // empty where it has none
     uint64_t policy_version = 0;
-    std::string actor;  // who said so: "policy", "operator", or as noted with a ban
+    std::string
+        actor;  // who said so: "policy", "operator", "schedule:NAME", or as noted with a ban
     std::optional<std::chrono::nanoseconds> expires_in;  // nothing: for good, or no end to wait for
     std::optional<Bucket> bucket;
     std::vector<std::string> notes;

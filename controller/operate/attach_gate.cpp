@@ -19,6 +19,7 @@
 #include "operate/config_file.h"
 #include "operate/gate_access.h"
 #include "operate/protected_sources.h"
+#include "operate/scheduled_config.h"
 #include "operate/table_needs.h"
 
 namespace sluice {
@@ -219,8 +220,10 @@ Status attach_more(Tables& tables, const ConfigFile& config, const AttachOptions
 }
 
 Result<ConfigFile> wanted_config(const AttachOptions& options) {
-    if (options.config)
-        return load_config_file(*options.config);
+    if (options.config) {
+        auto config = load_config_file(*options.config);
+        return config ? with_schedules(*std::move(config), wall_now()) : config;
+    }
     return options.first_config != nullptr ? *options.first_config : watching_config();
 }
 

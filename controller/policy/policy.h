@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -83,6 +84,21 @@ struct Jail {
     friend bool operator==(const Jail&, const Jail&) = default;
 };
 
+// Other numbers for a service at set times. It begins on each of these days.
+struct Schedule {
+    std::string name;
+    std::set<unsigned> weekdays;  // 0 is Sunday
+    std::set<std::chrono::year_month_day> dates;
+    std::chrono::seconds from{}, to{};  // since midnight; `to` not after `from` is the next day's
+    std::string zone = "UTC";           // IANA name
+    // Only what the service has as well.
+    Limits per_source;
+    Limits per_prefix;
+    Budgets budget;
+    // Those of them that stand in the place of the service's own: it has them already.
+    std::set<Rule> in_force;
+};
+
 struct Service {
     std::string name;            // [a-z0-9-]{1,32}; "other" is what no match claims
     std::vector<Match> matches;  // empty for "other"
@@ -98,6 +114,7 @@ struct Service {
     bool reply_exempt = true;  // replies to this host's own connections are not throttled
     std::optional<Mode> mode;  // absent: inherited
     std::map<Rule, Mode> modes;
+    std::vector<Schedule> schedules;
 };
 
 // Sources that get another share of every per-source limit.

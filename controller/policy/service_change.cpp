@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "policy/rule_id.h"
+#include "policy/schedule_marks.h"
 
 namespace sluice {
 
@@ -95,6 +96,7 @@ Status change_service(ConfigTable& config, const ServiceChange& change) {
         if (limits == nullptr)
             return failed(scope.key_at.to_string() + ": " + scope.key + ": is no table");
         entry_of(*limits, key.substr(dot + 1), empty).node = *std::move(node);
+        unmark_rule(*service, key);  // a schedule that is due is not over it
     }
     return {};
 }

@@ -8,6 +8,7 @@
 #include "policy/limit_reader.h"
 #include "policy/match.h"
 #include "policy/rule_id.h"
+#include "policy/schedule_reader.h"
 #include "policy/service_table.h"
 #include "sluice/limits.h"
 
@@ -362,7 +363,8 @@ class ServicesReader {
         if (const auto limits = table->take("budget"))
             read_budget(*limits, policy_, service);
         const auto modes = table->take("modes");
-        table->refuse_unavailable("schedule");
+        if (const auto schedules = table->take_tables("schedule"))
+            read_schedules(*schedules, scales_, service);
         // A limit under a mistyped heading is missing in what modes can name.
         table->finish();
         if (modes)

@@ -8,7 +8,9 @@
 
 namespace sluice {
 
-// "20/s", "10 per 1m", "2MB/s"; empty where the policy has no such rule.
+// "20/s", "10 per 1m", "2MB/s"
+std::string written_rate(const Limit& limit, Dimension dimension);
+// Empty where the policy has no such rule.
 std::string written_rate(const Policy& policy, std::string_view service, Rule rule);
 
 }  // namespace sluice

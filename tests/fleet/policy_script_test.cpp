@@ -1,7 +1,10 @@
 // push.lua, point.lua, owe.lua and written.lua one call at a time on a real server, as the user of
 // docs/redis-acl.conf: what is stored, what is refused.
+#include <array>
+#include <cstdio>
 #include <thread>
 
+#include "base/clocks.h"
 #include "fleet/lease_message.h"
 #include "fleet/policy_budgets.h"
 #include "fleet/policy_message.h"
@@ -305,7 +308,9 @@ class SharedBudgets : public PolicyScript {
     }
     // The later version that is there already; nothing where it was written.
     std::optional<uint64_t> write(const std::string& rate, uint64_t version) {
-        return write_budgets(*redis_, "test", text_of(rate), {}, version).value();
+        return write_budgets(*redis_, "test", text_of(rate), {}, version, wall_clock_ms())
+            .value()
+            .later;
     }
     // As a host does whose policy is its own file's.
     Reply write_own(const std::string& rate, uint64_t applied_ms) {
@@ -409,11 +414,72 @@ TEST_F(SharedBudgets, OfAnOverrideEndByRedissClock) {
                                .actor = "alice",
                                .reason = "",
                                .by_fleet = true};
-    ASSERT_TRUE(write_budgets(*redis_, "test", text, {entry}, budgets_version(pushed.since_ms)));
+    ASSERT_TRUE(write_budgets(*redis_, "test", text, {entry}, budgets_version(pushed.since_ms),
+                              pushed.since_ms));
     EXPECT_EQ(in_redis(), 40);
     EXPECT_TRUE(lab::eventually([&] { return in_redis() == 100; }, 10s)) << "nobody else ends it";
-    ASSERT_TRUE(write_budgets(*redis_, "test", text, {entry}, budgets_version(pushed.since_ms)));
+    ASSERT_TRUE(write_budgets(*redis_, "test", text, {entry}, budgets_version(pushed.since_ms),
+                              pushed.since_ms));
     EXPECT_EQ(in_redis(), 100) << "one that is over already";
+}
+
+// In UTC, so many seconds from now.
+std::string time_of_day(int after_s) {
+    const auto now = std::chrono::system_clock::now() + std::chrono::seconds(after_s);
+    const auto since_midnight = now - std::chrono::floor<std::chrono::days>(now);
+    const std::chrono::hh_mm_ss parts(std::chrono::floor<std::chrono::seconds>(since_midnight));
+    std::array<char, 16> text{};
+    (void)std::snprintf(
+        text.data(), text.size(), "%02d:%02d:%02d", static_cast<int>(parts.hours().count()),
+        static_cast<int>(parts.minutes().count()), static_cast<int>(parts.seconds().count()));
+    return text.data();
+}
+
+std::string with_schedule(const std::string& text, int from_s, int to_s, const std::string& days) {
+    return text + "[[service.schedule]]\nname = 'sale'\ndays = [" + days + "]\nfrom = '" +
+           time_of_day(from_s) + "'\nto = '" + time_of_day(to_s) +
+           "'\nbudget = { data = '500/s' }\n";
+}
+
+constexpr const char* kEveryDay = "'mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'";
+
+TEST_F(SharedBudgets, FollowSchedulesByRedissClock) {
+    push(with_schedule(text_of("100/s"), 3, 6, kEveryDay));
+    ASSERT_TRUE(write_owed_budgets(*redis_, "test"));
+    EXPECT_EQ(in_redis(), 100);
+    EXPECT_TRUE(lab::eventually([&] { return in_redis() == 500; }, 10s)) << "nobody else does it";
+    EXPECT_TRUE(lab::eventually([&] { return in_redis() == 100; }, 10s));
+}
+
+TEST_F(SharedBudgets, AreThoseOfAScheduleThatIsDueAlreadyAndOfAnOverrideOverIt) {
+    push(with_schedule(text_of("100/s"), -60, 60, kEveryDay));
+    ASSERT_TRUE(write_owed_budgets(*redis_, "test"));
+    EXPECT_EQ(in_redis(), 500);
+    const PolicyOverride entry{.change = {"web", {{"budget.data", "40/s"}}},
+                               .until_ms = 0,
+                               .actor = "alice",
+                               .reason = "",
+                               .by_fleet = true};
+    ASSERT_TRUE(parse_policy_overridden(run(policy_override_command(keys_, entry, 3s))));
+    ASSERT_TRUE(write_owed_budgets(*redis_, "test"));
+    EXPECT_EQ(in_redis(), 40);
+    EXPECT_TRUE(lab::eventually([&] { return in_redis() == 500; }, 10s)) << "which is not over yet";
+}
+
+TEST_F(SharedBudgets, AreWrittenAgainBeforeAChangeThatIsTooFarAhead) {
+    const auto hours_ahead = [&] {
+        return (static_cast<double>(pointers().again_ms) - static_cast<double>(wall_clock_ms())) /
+               3'600'000;
+    };
+    push(with_schedule(text_of("100/s"), 7200, 14400, kEveryDay));
+    ASSERT_TRUE(write_owed_budgets(*redis_, "test"));
+    EXPECT_NEAR(hours_ahead(), 13, 0.1) << "half of the time to the same of tomorrow";
+    push(with_schedule(text_of("100/s"), 7200, 14400, "'2099-01-01'"));
+    ASSERT_TRUE(write_owed_budgets(*redis_, "test"));
+    EXPECT_GT(hours_ahead(), 24 * 365);
+    push(text_of("100/s"));
+    ASSERT_TRUE(write_owed_budgets(*redis_, "test"));
+    EXPECT_EQ(pointers().again_ms, 0U) << "without schedules nobody need come back";
 }
 
 TEST_F(SharedBudgets, AreOwedUntilTheyAreWritten) {

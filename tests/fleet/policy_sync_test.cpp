@@ -389,5 +389,25 @@ TEST_F(OwedBudgets, OfAnOverrideWhoseOperatorWasKilledAreWrittenByAHost) {
     EXPECT_EQ(in_redis(), 40);
 }
 
+// As after half of the day for which changes wait there.
+TEST_F(OwedBudgets, OfASchedulesNextDaysAreWrittenByAHostInTime) {
+    push(
+        "[[service]]\nname = \"web\"\nmatch = [\"tcp/443\"]\n[service.budget]\ndata = \"70/s\"\n"
+        "on_redis_loss = \"open\"\n[[service.schedule]]\nname = \"sale\"\n"
+        "days = [\"2099-01-01\"]\nfrom = \"00:00\"\nto = \"01:00\"\n"
+        "budget = { data = \"90/s\" }\n");
+    ASSERT_TRUE(are_written());
+    const auto pointers = [&] {
+        return parse_policy_pointers(run(policy_pointers_command(keys_))).value();
+    };
+    const PolicyPointers before = pointers();
+    ASSERT_GT(before.again_ms, wall_clock_ms());
+    ASSERT_TRUE(run({"HSET", keys_.base, "again", "1"}).check());
+    EXPECT_TRUE(host_->soon([&] { return pointers().again_ms > wall_clock_ms(); }));
+    EXPECT_GT(pointers().stamp_ms, before.stamp_ms);
+    EXPECT_EQ(pointers().rev, before.rev) << "hosts need not look at their policy again";
+    EXPECT_EQ(in_redis(), 70);
+}
+
 }  // namespace
 }  // namespace sluice

@@ -8,7 +8,8 @@
 --             or names and ids with commas) are to have in its place, and canary_since; stamp, the
 --             last time (ms since 1970) that was given to a change, each one later than the one before;
 --             unwritten, the stamp with which the shared budgets of now are to be written to the lease
---             shards, as long as they are not; v<N>, about a version: pushed (ms), by, from, SHA-1 of its text, bytes, the version that was current
+--             shards, as long as they are not; again, when (ms) they are to be written once more, as
+--             changes that schedules make wait there for a day ahead only; v<N>, about a version: pushed (ms), by, from, SHA-1 of its text, bytes, the version that was current
 --             before it, note, with tabs between; o:<service>, other numbers for a time: until (ms),
 --             by, reason, service and each KEY=VALUE, likewise
 --   :v<N>     strings: the text of each version, which never changes

@@ -61,7 +61,8 @@ TEST(FleetPolicy, OverridesThatFitAreAllTaken) {
 
 TEST(FleetPolicy, SharedBudgetsAreThoseOfTheTextWhereAnOverrideDoesNotFit) {
     const auto policy = policy_of_any_host(
-        kText, {of("web", "budget.data", "lots", true), of("mail", "budget.data", "1/s", true)});
+        kText, Instant(),
+        {of("web", "budget.data", "lots", true), of("mail", "budget.data", "1/s", true)});
     ASSERT_TRUE(policy) << policy.error().message;
     EXPECT_EQ(rate(*policy, Scope::budget, Dimension::data), "100/s");
 }

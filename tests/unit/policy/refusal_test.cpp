@@ -469,18 +469,89 @@ INSTANTIATE_TEST_SUITE_P(
 
 INSTANTIATE_TEST_SUITE_P(
     LaterVersions, Refusals,
+    testing::Values(Wrong{"[asn]\ndatabase = 'x'",
+                          "1:2: asn: not available in this version; remove it"},
+                    Wrong{"[[forwarder]]\nname = 'cdn'",
+                          "1:3: forwarder: not available in this version; remove it"},
+                    Wrong{"[risk]", "1:2: risk: not available in this version; remove it"},
+                    Wrong{"[honeypot]\nports = [23]",
+                          "1:2: honeypot: not available in this version; remove it"},
+                    Wrong{"[feeds.spamhaus]\ntype = 'plain'",
+                          "1:2: feeds: not available in this version; remove it"}));
+
+// From the fourth line on, with days, times and what is more.
+Wrong in_schedule(const std::string& text, const std::string& message) {
+    return in_service(
+        "[service.budget]\ndata = '10/s'\n[[service.schedule]]\nname = 'sale'\n" + text, message);
+}
+
+constexpr const char* kTimes = "days = ['fri']\nfrom = '19:55'\nto = '20:30'\n";
+
+INSTANTIATE_TEST_SUITE_P(
+    Schedules, Refusals,
     testing::Values(
-        Wrong{"[asn]\ndatabase = 'x'", "1:2: asn: not available in this version; remove it"},
-        Wrong{"[[forwarder]]\nname = 'cdn'",
-              "1:3: forwarder: not available in this version; remove it"},
-        Wrong{"[risk]", "1:2: risk: not available in this version; remove it"},
-        Wrong{"[honeypot]\nports = [23]",
-              "1:2: honeypot: not available in this version; remove it"},
-        Wrong{"[feeds.spamhaus]\ntype = 'plain'",
-              "1:2: feeds: not available in this version; remove it"},
-        in_service("[[service.schedule]]\nname = 'sale'",
-                   "4:11: service \"login\": schedule: not available in this version; remove "
-                   "it")));
+        in_schedule("from = '19:55'\nto = '20:30'",
+                    "6:1: service \"login\": schedule \"sale\": days: is missing; add days = "
+                    "[\"fri\", \"2026-11-11\"]"),
+        in_schedule("days = ['freitag']",
+                    "8:9: service \"login\": schedule \"sale\": days[1]: \"freitag\" is no day; "
+                    "use mon, tue, wed, thu, fri, sat, sun, or a date such as \"2026-11-11\""),
+        in_schedule("days = ['2026-02-29']",
+                    "8:9: service \"login\": schedule \"sale\": days[1]: \"2026-02-29\" is no "
+                    "day; use mon, tue, wed, thu, fri, sat, sun, or a date such as "
+                    "\"2026-11-11\""),
+        in_schedule("days = [2026-11-11]",
+                    "8:9: service \"login\": schedule \"sale\": days[1]: is a date; use "
+                    "\"fri\""),
+        in_schedule("days = ['fri', 'fri']",
+                    "8:16: service \"login\": schedule \"sale\": days[2]: \"fri\" stands twice; "
+                    "remove one"),
+        in_schedule("days = ['fri']\nfrom = '24:00'",
+                    "9:8: service \"login\": schedule \"sale\": from: \"24:00\" is no time of "
+                    "day; use one from \"00:00\" to \"23:59\", or with seconds, \"23:59:59\""),
+        in_schedule("days = ['fri']\nfrom = '7:00'",
+                    "9:8: service \"login\": schedule \"sale\": from: \"7:00\" is no time of "
+                    "day; use one from \"00:00\" to \"23:59\", or with seconds, \"23:59:59\""),
+        in_schedule(std::string(kTimes) + "zone = 'Europe/Berlim'",
+                    "11:8: service \"login\": schedule \"sale\": zone: \"Europe/Berlim\" is no "
+                    "time zone; use one of /usr/share/zoneinfo, such as \"Europe/Berlin\""),
+        in_schedule(kTimes,
+                    "6:1: service.schedule[1]: changes nothing; give it such as budget = { "
+                    "data = \"60000/s\" }"),
+        in_schedule(std::string(kTimes) + "budget = { bytes = '1MB/s' }",
+                    "11:20: service \"login\": schedule \"sale\": budget.bytes: the service "
+                    "itself has no such limit; give it one in [service.budget], or remove this"),
+        in_schedule(std::string(kTimes) + "budget = { shared = false }",
+                    "11:12: service \"login\": schedule \"sale\": budget.shared: unknown key; "
+                    "known here: connections, data, packets, bytes"),
+        in_schedule(std::string(kTimes) + "budget = { data = '1/s' }\nzones = 'UTC'",
+                    "12:1: service \"login\": schedule \"sale\": zones: unknown key; did you mean "
+                    "\"zone\"?"),
+        in_schedule(std::string(kTimes) + "budget = { data = '1/s' }\nin_force = ['budget.bytes']",
+                    "12:13: service \"login\": schedule \"sale\": in_force[1]: is nothing that "
+                    "this schedule changes; remove it"),
+        in_schedule(std::string(kTimes) + "budget = { data = '1/s' }\n[[service.schedule]]\n" +
+                        "name = 'more'\ndays = ['2026-11-13']\nfrom = '20:29'\nto = '01:00'\n" +
+                        "budget = { data = '2/s' }",
+                    "12:1: service.schedule[2]: \"more\" and \"sale\" change budget.data at the "
+                    "same time; let one end before the other begins, or change it in one of them"),
+        in_schedule(std::string(kTimes) + "budget = { data = '1/s' }\n[[service.schedule]]\n" +
+                        "name = 'more'\ndays = ['fri']\nfrom = '13:00'\nto = '14:00'\n" +
+                        "zone = 'America/New_York'\nbudget = { data = '2/s' }\n"
+                        "[[service.schedule]]\nname = 'most'\ndays = ['2026-07-10']\n"
+                        "from = '19:59'\nto = '20:00'\nzone = 'Europe/Berlin'\n"
+                        "budget = { data = '3/s' }",
+                    "19:1: service.schedule[3]: \"most\" and \"more\" change budget.data at the "
+                    "same time; let one end before the other begins, or change it in one of them"),
+        in_schedule(std::string(kTimes) + "budget = { data = '1/s' }\n[[service.schedule]]\n" +
+                        "name = 'sale'",
+                    "13:8: service \"login\": schedule \"sale\": name: stands twice; give each "
+                    "one a name of its own"),
+        in_service("[service.per_source]\nconnections = { limit = 5, window = '60s' }\n"
+                   "[[service.schedule]]\nname = 'sale'\ndays = ['fri']\nfrom = '19:55'\n"
+                   "to = '20:30'\nper_source = { connections = '5/s' }",
+                   "11:31: service \"login\": schedule \"sale\": per_source.connections: is a "
+                   "rate, and the service's own limit is a window; write both in the same way")));
 
 INSTANTIATE_TEST_SUITE_P(
     WhatThePacketPathCannotHold, Refusals,
