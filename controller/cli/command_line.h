@@ -68,6 +68,7 @@ void add_switch(CommandLine& line);
 void add_confirm(CommandLine& line);
 void add_budget(CommandLine& line);
 void add_drill(CommandLine& line);
+void add_risk(CommandLine& line);
 void add_sync(CommandLine& line);
 void add_services(CommandLine& line);
 void add_top(CommandLine& line);

@@ -11,9 +11,6 @@ namespace sluice::cli {
 
 namespace {
 
-// Of the fleet's audit log: weeks of what operators do.
-constexpr uint64_t kAuditLength = 100'000;
-
 // "unreachable" is what the daemon is.
 Error away(const Error& error, std::string_view what_of_it) {
     Error told = error.with_context("Redis");
@@ -41,13 +38,16 @@ Result<FleetWriter> FleetWriter::open(const Tables& tables) {
 Status FleetWriter::record(const Session& session, const AuditEntry& entry,
                            std::vector<std::string>& warnings) {
     session.record(entry, warnings);
-    redis::Command command{"XADD", keys_.audit, "MAXLEN", "~"};
-    command.add(kAuditLength).add("*").add("time").add(format_timestamp(wall_clock_ns()));
     const Operator& who = session.who;
-    command.add("actor").add(who.name).add("from").add(who.from ? who.from->to_string() : "");
-    command.add("action").add(entry.action).add("target").add(entry.target);
-    command.add("before").add(entry.before).add("after").add(entry.after);
-    command.add("reason").add(entry.reason);
+    const redis::Command command =
+        feed_audit_command(keys_, {.time = format_timestamp(wall_clock_ns()),
+                                   .actor = who.name,
+                                   .from = who.from ? who.from->to_string() : "",
+                                   .action = entry.action,
+                                   .target = entry.target,
+                                   .before = entry.before,
+                                   .after = entry.after,
+                                   .reason = entry.reason});
     const auto reply = redis_.run(command);
     const Status written = reply ? reply->check() : reply.error();
     return written ? Status() : away(written.error(), "nothing was changed");

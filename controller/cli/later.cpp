@@ -8,8 +8,8 @@ namespace sluice::cli {
 namespace {
 
 constexpr std::array<std::string_view, 2> kOptions = {"--l7", "--at"};
-constexpr std::array<std::string_view, 6> kCommands = {
-    "risk", "replay", "learn", "report", "policy diff", "policy shadow",
+constexpr std::array<std::string_view, 5> kCommands = {
+    "replay", "learn", "report", "policy diff", "policy shadow",
 };
 
 }  // namespace

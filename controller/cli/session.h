@@ -22,6 +22,7 @@
 #include "operate/gate_access.h"
 #include "operate/operator.h"
 #include "policy/rule_id.h"
+#include "risk/risk_desk.h"
 
 namespace sluice::cli {
 
@@ -79,6 +80,7 @@ struct Session {
     std::function<std::optional<Result<FleetView>>()> fleet_view;  // as that of BudgetSync
     RedisDrill* drill = nullptr;
     std::function<FeedStanding()> feed;
+    RiskDesk* risk = nullptr;
     std::function<PolicyStanding()> fleet_policy;
     std::function<RlReport()> rl;
     OverrideDesk overrides;

@@ -141,6 +141,17 @@ Json fleet_json(const FeedStanding& feed, std::vector<std::string>& warnings) {
     return feed_json(feed);
 }
 
+Json risk_json(const Session& session, std::vector<std::string>& warnings) {
+    const auto standing = session.risk != nullptr ? session.risk->standing() : RiskStanding();
+    if (!standing.is_on)
+        return {};
+    const std::string stop = standing.stop_reason();
+    if (!stop.empty())
+        warnings.push_back("risk bans have stopped: " + stop +
+                           "; look at sluicectl risk, then: sluicectl risk release");
+    return {{"stopped", stop.empty() ? Json() : Json(stop)}, {"scored", standing.scored}};
+}
+
 Json bans_json(const RuleCounts& counts, const Enforcement& enforcement,
                std::vector<std::string>& warnings) {
     if (counts.bans_enforced < counts.bans_wanted)
@@ -213,6 +224,7 @@ Result<Answer> run(const Session& session) {
         {"redis", redis_json(session.fleet ? session.fleet() : FleetStanding(), feed)},
         {"fleet", fleet_json(feed, answer.warnings)},
         {"rl", session.rl ? rl_json(session.rl(), answer.warnings) : Json()},
+        {"risk", risk_json(session, answer.warnings)},
         {"sources",
          {{"capacity", use.capacity}, {"live", use.live}, {"evicted_live", use.evicted_live}}},
         {"bans", bans_json(*counts, enforcement, answer.warnings)},

@@ -113,6 +113,7 @@ Result<cli::Answer> run(const CommandContext& context, const ControlRequest& req
     session->fleet_view = [&context] { return context.fleet->view(); };
     session->drill = &context.fleet->drill();
     session->feed = [&context] { return context.feed->standing(); };
+    session->risk = &context.risk->desk();
     session->fleet_policy = [&context] { return context.policy->standing(); };
     session->overrides = {
         .set =

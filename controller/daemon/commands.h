@@ -11,6 +11,7 @@
 #include "daemon/fleet_thread.h"
 #include "daemon/keeper.h"
 #include "daemon/policy_thread.h"
+#include "daemon/risk_thread.h"
 #include "daemon/rl_thread.h"
 #include "daemon/tune_watch.h"
 
@@ -26,6 +27,7 @@ struct CommandContext {
     PolicyThread* policy = nullptr;
     const RlThread* rl = nullptr;
     FeedThread* feed = nullptr;
+    RiskThread* risk = nullptr;
     const TuneWatch* tune = nullptr;
 };
 

@@ -60,6 +60,8 @@ void EventPump::take_one(const sluice_event& raw) {
     heavy_.add(event, HeavySources::Clock::now());
     if (raw.verdict == SLUICE_pass_within || raw.verdict > SLUICE_drop_jailed)
         counted_(event.source, raw.service);
+    if (watcher_)
+        watcher_(event);
     // The log is about what was dropped.
     if (!event.passed)
         log_.add(std::move(event));

@@ -24,6 +24,8 @@ class EventPump {
     EventPump(const std::string& where, double lines_per_second,
               std::function<void(const std::string&)> publish,
               std::function<void(const IpAddress&, uint32_t)> counted);
+    // Is told every event as well.
+    void watch(std::function<void(const Event&)> watcher) { watcher_ = std::move(watcher); }
 
     // Follows this gate from now on, or none; another `number` means another gate. What to poll
     // for, or -1.
@@ -49,6 +51,7 @@ class EventPump {
     EventLog log_;
     HeavySources heavy_;
     std::function<void(const IpAddress&, uint32_t)> counted_;
+    std::function<void(const Event&)> watcher_;
     std::chrono::steady_clock::time_point flushed_ = std::chrono::steady_clock::now();
     uint64_t number_ = 0;
     std::optional<EventNames> names_;

@@ -72,4 +72,22 @@ void FleetLog::tell(const RlStanding& standing) {
     refusals_ = std::move(refusals);
 }
 
+void FleetLog::tell(const RiskStanding& standing) {
+    if (standing.fleet)
+        tell_error(standing.fleet->error);
+    if (standing.error != refusal_ && !standing.error.empty())
+        log(LogLevel::error, "risk: a ban waits: " + standing.error);
+    refusal_ = standing.error;
+    const std::string stop = standing.stop_reason();
+    if (stop != stop_ && !stop.empty())
+        log(LogLevel::error, "risk: no more bans: " + stop +
+                                 ". Look whether they were right: sluicectl risk; to go on: "
+                                 "sluicectl risk release");
+    stop_ = stop;
+    const bool leads = standing.fleet && standing.fleet->leads;
+    if (leads != leads_)
+        log(LogLevel::info, leads ? "risk: this host leads" : "risk: another host may lead");
+    leads_ = leads;
+}
+
 }  // namespace sluice

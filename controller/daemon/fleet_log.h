@@ -11,6 +11,7 @@
 #include "fleet/feed_sync.h"
 #include "fleet/policy_sync.h"
 #include "fleet/rl_sync.h"
+#include "risk/risk_desk.h"
 
 namespace sluice {
 
@@ -25,15 +26,16 @@ class FleetLog {
     void tell(const PolicyStanding& standing);
     void tell(const RlStanding& standing);
     void tell(const SourcesStanding& standing) { tell_error(standing.error); }
+    void tell(const RiskStanding& standing);
 
   private:
     void tell_error(const std::string& error);
 
     std::string what_;
-    std::string error_, refusal_, unsaved_;
+    std::string error_, refusal_, unsaved_, stop_;
     size_t lost_ = 0;
     uint64_t refused_ = 0, duplicates_ = 0;
-    bool is_lost_ = false, is_older_ = false;
+    bool is_lost_ = false, is_older_ = false, leads_ = false;
     std::set<std::string> refusals_;  // of keys of another limiter
 };
 

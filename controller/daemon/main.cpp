@@ -27,6 +27,8 @@
 #include "daemon/instance_lock.h"
 #include "daemon/keeper.h"
 #include "daemon/policy_thread.h"
+#include "daemon/risk_metrics.h"
+#include "daemon/risk_thread.h"
 #include "daemon/rl_thread.h"
 #include "daemon/surroundings.h"
 #include "daemon/tune_watch.h"
@@ -163,6 +165,7 @@ class Daemon {
     std::unique_ptr<FleetThread> fleet_;
     std::unique_ptr<PolicyThread> policy_;
     std::unique_ptr<RlThread> rl_;
+    std::unique_ptr<RiskThread> risk_;
     std::unique_ptr<TuneWatch> tune_;
     std::optional<ControlServer> server_;
     std::unique_ptr<Metrics> metrics_;
@@ -225,6 +228,8 @@ Status Daemon::open_doors() {
     feed_ = std::make_unique<FeedThread>(FLAGS_pin_dir, FLAGS_state_dir, fleet_->drill());
     policy_ = std::make_unique<PolicyThread>(FLAGS_state_dir, fleet_->drill());
     rl_ = std::make_unique<RlThread>(FLAGS_pin_dir, FLAGS_state_dir, fleet_->drill());
+    risk_ = std::make_unique<RiskThread>(FLAGS_pin_dir, FLAGS_state_dir, fleet_->drill());
+    events_->watch([this](const Event& event) { risk_->desk().take(event); });
     follow_policy();
     tune_ = std::make_unique<TuneWatch>(FLAGS_state_dir, first_.tune && first_.tune->reapply);
     auto server = ControlServer::listen({.path = FLAGS_socket, .group = around.control_group},
@@ -237,6 +242,7 @@ Status Daemon::open_doors() {
                                                          .policy = policy_.get(),
                                                          .rl = rl_.get(),
                                                          .feed = feed_.get(),
+                                                         .risk = risk_.get(),
                                                          .tune = tune_.get()}));
     if (!server)
         return server.error();
@@ -247,6 +253,7 @@ Status Daemon::open_doors() {
             add_fleet_metrics(fleet, out);
             add_fleet_policy_metrics(fleet, policy_->standing(), out);
             add_tune_metrics(tune_->standing(), out);
+            add_risk_metrics(risk_->desk().standing(), out);
         });
         if (!metrics)
             return metrics.error();

@@ -20,6 +20,8 @@ using std::chrono::nanoseconds;
 
 constexpr unsigned kMappedBits = 96;  // in front of an IPv4 address in its IPv6 form
 constexpr std::string_view kAllSources = "*";
+// Of the fleet's audit log: weeks of what operators do.
+constexpr uint64_t kAuditLength = 100'000;
 
 Error makes_no_sense(std::string_view what, std::string_view text) {
     return failed("the fleet's feed: " + std::string(what) + " makes no sense: " + in_quotes(text),
@@ -323,6 +325,18 @@ redis::Command feed_ban_command(const FeedKeys& keys, const FeedBan& ban) {
     command.add(ban.source).add(milliseconds_of(ban.ttl));
     command.add(std::string(ban.forced ? "f" : "") + (ban.exempt ? "e" : ""));
     command.add(one_line(ban.actor)).add(one_line(ban.reason));
+    if (ban.token)
+        command.add(*ban.token);
+    return command;
+}
+
+redis::Command feed_audit_command(const FeedKeys& keys, const FeedAudit& entry) {
+    redis::Command command{"XADD", keys.audit, "MAXLEN", "~"};
+    command.add(kAuditLength).add("*").add("time").add(entry.time);
+    command.add("actor").add(entry.actor).add("from").add(entry.from);
+    command.add("action").add(entry.action).add("target").add(entry.target);
+    command.add("before").add(entry.before).add("after").add(entry.after);
+    command.add("reason").add(entry.reason);
     return command;
 }
 
@@ -333,7 +347,8 @@ Result<FeedBanned> parse_feed_banned(const redis::Reply& reply) {
     if (answer->word == "full")
         return failed("the fleet has as many bans as it can hold, a million",
                       "take some back: sluicectl unban PREFIX --fleet");
-    return FeedBanned{answer->word == "added", answer->word == "kept", answer->number};
+    return FeedBanned{answer->word == "added", answer->word == "kept", answer->word == "fenced",
+                      answer->number};
 }
 
 redis::Command feed_unban_command(const FeedKeys& keys, const FeedUnban& unban) {

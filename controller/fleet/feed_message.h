@@ -112,6 +112,14 @@ std::string feed_place(const Prefix& prefix, std::string_view member);
 
 Result<FeedDigests> parse_feed_digests(const redis::Reply& reply);
 
+// --- the audit log -------------------------------------------------------------------------------
+
+struct FeedAudit {
+    std::string time;  // as format_timestamp() has it
+    std::string actor, from, action, target, before, after, reason;
+};
+redis::Command feed_audit_command(const FeedKeys& keys, const FeedAudit& entry);
+
 // --- what operators write ------------------------------------------------------------------------
 
 struct FeedBan {
@@ -123,12 +131,14 @@ struct FeedBan {
     bool exempt = false;
     std::string actor{};
     std::string reason{};
+    std::optional<uint64_t> token{};  // of the leader that bans by scores
 };
 redis::Command feed_ban_command(const FeedKeys& keys, const FeedBan& ban);
 
 struct FeedBanned {
     bool added = false;        // else it stood there
     bool kept_longer = false;  // and lasts longer already
+    bool fenced = false;       // nothing was done: a leader with a higher token was here
     uint64_t expires_ms = 0;
 };
 // An error where there is no room.

@@ -184,6 +184,20 @@ Result<LimitState> SourceState::window() const {
     return state;
 }
 
+bool SourceState::passed_within(nanoseconds time) const {
+    const uint64_t now = sluice_units(now_ns_);
+    const auto least =
+        -static_cast<int64_t>(static_cast<uint64_t>(time.count()) >> SLUICE_UNIT_SHIFT);
+    for (uint32_t dimension = 0; dimension < SLUICE_DIMENSIONS; ++dimension) {
+        const uint64_t found = (service_->source_limits & 1U << dimension) != 0
+                                   ? word(SLUICE_PER_SOURCE, dimension)
+                                   : 0;
+        if (found != 0 && sluice_ahead(found, now) > least)
+            return true;
+    }
+    return false;
+}
+
 std::optional<nanoseconds> SourceState::jail(bool shadow) const {
     const uint64_t found = word(SLUICE_PER_SOURCE, shadow ? SLUICE_SHADOW_JAIL : SLUICE_JAIL);
     const int64_t ahead = found == 0 ? 0 : sluice_ahead(found, sluice_units(now_ns_));

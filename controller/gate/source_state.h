@@ -32,6 +32,9 @@ class SourceState {
     [[nodiscard]] Result<LimitState> window() const;
     // The part of a limit per source that the fleet leaves to this host, where it is not all of it.
     [[nodiscard]] std::optional<Part> part(uint32_t dimension) const;
+    // Whether it was let through within this time, as far as its buckets show: with a burst that
+    // takes long to come back it may have been earlier by that, and no bucket tells nothing.
+    [[nodiscard]] bool passed_within(std::chrono::nanoseconds time) const;
     // How long its jail still lasts; the shadow one is what observe mode set.
     [[nodiscard]] std::optional<std::chrono::nanoseconds> jail(bool shadow) const;
 

@@ -12,6 +12,8 @@
 #include "policy/config_reader.h"
 #include "policy/config_tree.h"
 #include "policy/fleet_reader.h"
+#include "policy/prefix_reader.h"
+#include "policy/risk_reader.h"
 #include "policy/rl_reader.h"
 #include "policy/rule_id.h"
 #include "policy/service_reader.h"
@@ -32,11 +34,13 @@ constexpr size_t kLongestInterfaceName = 15;
 constexpr unsigned kWidestIpv4 = 8;
 constexpr unsigned kWidestIpv6 = 19;
 constexpr std::string_view kShorten = "shorten its comments, or name wider prefixes";
-constexpr std::string_view kPrefixExample = "\"192.0.2.0/24\"";
 
 // Tables of later versions: known, so that their users learn more than "unknown key".
-constexpr std::array<std::string_view, 5> kUnavailable = {
-    "asn", "forwarder", "risk", "honeypot", "feeds",
+constexpr std::array<std::string_view, 4> kUnavailable = {
+    "asn",
+    "forwarder",
+    "honeypot",
+    "feeds",
 };
 
 // The different lengths of the prefixes of sources, each of which costs every packet a look-up.
@@ -59,23 +63,6 @@ class SourceLengths {
     std::set<unsigned> ipv4_ = {32};
     std::set<unsigned> ipv6_ = {128};
 };
-
-// A prefix as a string; host bits that were set become a warning.
-std::optional<Prefix> read_prefix(const Field& field, std::vector<std::string>& warnings) {
-    const auto text = field.string(kPrefixExample);
-    if (!text)
-        return std::nullopt;
-    bool host_bits_cleared = false;
-    const auto prefix = Prefix::parse(*text, &host_bits_cleared);
-    if (!prefix) {
-        field.fail(prefix.error());
-        return std::nullopt;
-    }
-    if (host_bits_cleared)
-        warnings.push_back(field.at().to_string() + ": " + field.name() + ": " + in_quotes(*text) +
-                           " has host bits set; taken as \"" + prefix->to_string() + '"');
-    return *prefix;
-}
 
 void warn_duplicate(const Field& field, const Prefix& prefix, std::vector<std::string>& warnings) {
     warnings.push_back(field.at().to_string() + ": " + field.name() + ": \"" + prefix.to_string() +
@@ -323,6 +310,7 @@ Result<Policy> read_policy(const ConfigTable& config, std::string_view file_name
     const auto fleet = root.take("fleet");
     const auto tune = root.take("tune");
     const auto rl = root.take("rl");
+    const auto risk = root.take("risk");
     for (const std::string_view key : kUnavailable)
         root.refuse_unavailable(key);
     // Before the services: [[services]] leaves tables of [service] behind that are none.
@@ -348,6 +336,8 @@ Result<Policy> read_policy(const ConfigTable& config, std::string_view file_name
         read_tune(*tune, policy);
     if (rl)
         read_rl(*rl, policy);
+    if (risk)
+        read_risk(*risk, policy);
     if (problems.first())
         return *problems.first();
     for (std::string& above : above_capacity(policy))

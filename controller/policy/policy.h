@@ -208,6 +208,27 @@ struct RlSettings {
     friend bool operator==(const RlSettings&, const RlSettings&) = default;
 };
 
+// Scores of sources, and the bans that follow from them.
+struct RiskSettings {
+    std::string zset = "rl:risk";  // in Redis, where there is one; empty: none
+    double weight = 1;             // of what its scores rise by
+    double max_step = 100;         // most that a member counts in one pass; `enter` if not said
+    bool drain = false;            // the set is taken away as it is read
+    double over_limit = 0;         // of a packet dropped over a limit; 0: those do not count
+    std::chrono::nanoseconds half_life = std::chrono::minutes(10);
+    double enter = 100;
+    double leave = 50;
+    std::chrono::nanoseconds ban = std::chrono::minutes(5);
+    std::optional<std::chrono::nanoseconds> max_ban = std::chrono::minutes(30);  // absent: for good
+    std::chrono::nanoseconds memory = std::chrono::hours(24);
+    unsigned max_bans_per_minute = 60;
+    unsigned max_bans_per_hour = 1'000;
+    double max_share = 0.01;  // of the sources that are verified, within an hour
+    std::vector<Prefix> never;
+
+    friend bool operator==(const RiskSettings&, const RiskSettings&) = default;
+};
+
 struct Policy {
     Mode mode = Mode::observe;
     std::vector<std::string> interfaces;
@@ -220,6 +241,7 @@ struct Policy {
     FleetSettings fleet;
     std::optional<TuneSettings> tune;  // absent: the host is left as it is
     std::optional<RlSettings> rl;      // absent: no other limiter is followed
+    std::optional<RiskSettings> risk;  // absent: nobody is scored
     Surroundings surroundings;
     std::vector<std::string> warnings;  // what was mended in the reading, for people
 };

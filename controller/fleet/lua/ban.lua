@@ -1,8 +1,8 @@
 -- Adds a ban or an allow. feed.lua says what is stored.
 --
 -- ARGV: "ban" or "allow", prefix, its place without the member, source, time to live in ms (0 = for
--- good), marks, actor, reason.
--- Answers {"added" | "changed" | "kept" | "full", expiry, rev}: a ban that lasts longer already is
+-- good), marks, actor, reason; of a leader that bans by scores its token, see risk_fence.lua.
+-- Answers {"added" | "changed" | "kept" | "full" | "fenced", expiry, rev}: a ban that lasts longer already is
 -- kept, also where it is wanted for a shorter time.
 
 local MOST_MEMBERS = 1000000 -- of a fleet; hosts keep them all
@@ -14,6 +14,10 @@ if (kind ~= 'ban' and kind ~= 'allow') or not reason or not expiry or #place ~= 
     string.find(place, '[^0-9a-f]') or not string.find(source, '^[a-z0-9-]+$') or
     string.find(marks, '[^fe]') or string.find(prefix .. actor .. reason, '[\t\n|]') then
     return redis.error_reply('ERR ban: kind, prefix, place, source, time, marks, actor and reason are wanted')
+end
+local token = tonumber(ARGV[9])
+if ARGV[9] and not (token and token >= (tonumber(redis.call('GET', base .. ':fence')) or 0)) then
+    return {'fenced', 0, 0} -- another one leads by now
 end
 local member = (kind == 'allow' and '+' or '') .. source .. '|' .. prefix
 place = place .. member

@@ -15,6 +15,7 @@
 --   :meta       a hash: epoch, by which a wiped server is told from an empty one; rev, of the last
 --               change; cleaned, the last expiry and place that was cleared away; accepted, the rev of
 --               the last `sync --accept-shrink`
+--   :fence      the token of the risk leader that bans at present; it outlives the rest
 
 local base = KEYS[1]
 local digests, expiries, order, gone = base .. ':digest', base .. ':expiry', base .. ':order', base .. ':gone'

@@ -290,5 +290,45 @@ TEST(Parse, TakesAsManyServicesAsTheGateHolds) {
               "sluice.toml:3073:1: service[1025]: is one service too many; use at most 1024");
 }
 
+TEST(Parse, RiskHasDefaultsThatFollowEachOther) {
+    EXPECT_FALSE(parse("").risk);
+    EXPECT_EQ(parse("[risk]").risk, RiskSettings());
+    const auto scaled = parse("[risk]\nenter = 40\nban = '2h'\n").risk;
+    ASSERT_TRUE(scaled);
+    EXPECT_EQ(scaled->leave, 20);
+    EXPECT_EQ(scaled->max_step, 40);
+    EXPECT_EQ(scaled->max_ban, std::chrono::hours(2));
+    const auto all = parse(R"([risk]
+zset = "abuse"
+weight = 0.5
+max_step = 10
+drain = true
+over_limit = 0.01
+half_life = "1h"
+enter = 200
+leave = 20
+ban = "1m"
+max_ban = "permanent"
+memory = "7d"
+max_bans_per_minute = 5
+max_bans_per_hour = 0
+max_share = 0.5
+never = ["198.51.100.0/24", "2001:db8::1"]
+)")
+                         .risk;
+    ASSERT_TRUE(all);
+    EXPECT_EQ(all->zset, "abuse");
+    EXPECT_EQ(all->weight, 0.5);
+    EXPECT_EQ(all->max_step, 10);
+    EXPECT_TRUE(all->drain);
+    EXPECT_EQ(all->over_limit, 0.01);
+    EXPECT_EQ(all->half_life, std::chrono::hours(1));
+    EXPECT_EQ(all->leave, 20);
+    EXPECT_FALSE(all->max_ban);
+    EXPECT_EQ(all->memory, std::chrono::hours(7 * 24));
+    EXPECT_EQ(all->max_bans_per_hour, 0U);
+    EXPECT_EQ(all->never.size(), 2U);
+}
+
 }  // namespace
 }  // namespace sluice

@@ -36,7 +36,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"\n\n  mod = 'observe'", "3:3: mod: unknown key; did you mean \"mode\"?"},
         Wrong{"colour = 1",
               "1:1: colour: unknown key; known here: mode, interfaces, xdp_mode, sources, "
-              "service, class, events, control, metrics, redis, fleet, tune"},
+              "service, class, events, control, metrics, redis, fleet, tune, risk"},
         Wrong{"xdp_mode = 'fast'",
               "1:12: xdp_mode: \"fast\" is not an XDP mode; use one of: auto native generic"},
         Wrong{"interfaces = 'eth0'", "1:14: interfaces: is a string; use [\"eth0\"]"},
@@ -468,12 +468,35 @@ INSTANTIATE_TEST_SUITE_P(
               "2:12: tune.on_drift: \"mend\" is unknown; use \"alarm\" or \"apply\""}));
 
 INSTANTIATE_TEST_SUITE_P(
+    Risk, Refusals,
+    testing::Values(
+        Wrong{"risk = 1", "1:8: risk: is an integer; use [risk]"},
+        Wrong{"[risk]\nzset = 'sluice:x'",
+              "2:8: risk.zset: is no key that others write; use one such as \"rl:risk\""},
+        Wrong{"[risk]\nenter = 0",
+              "2:9: risk.enter: 0 is out of range; use a number from 0.001 to 1000000000000"},
+        Wrong{"[risk]\nenter = nan",
+              "2:9: risk.enter: this is out of range; use a number from 0.001 to 1000000000000"},
+        Wrong{"[risk]\nleave = 100",
+              "2:9: risk.leave: is no threshold below enter; use a number above 0 and below it"},
+        Wrong{"[risk]\nban = '1h'\nmax_ban = '30m'",
+              "3:11: risk.max_ban: is shorter than the first ban; use at least \"1h\""},
+        Wrong{"[risk]\nban = '10ms'",
+              "2:7: risk.ban: is out of range; use a time of \"1s\" to \"365d\""},
+        Wrong{"[risk]\nmax_share = 2",
+              "2:13: risk.max_share: 2 is out of range; use a number from 0 to 1"},
+        Wrong{
+            "[risk]\nnever = ['cdn']",
+            "2:10: risk.never[1]: \"cdn\" is no address; use one such as 192.0.2.7 or 2001:db8::1"},
+        Wrong{"[risk]\nhalflife = '1m'",
+              "2:1: risk.halflife: unknown key; did you mean \"half_life\"?"}));
+
+INSTANTIATE_TEST_SUITE_P(
     LaterVersions, Refusals,
     testing::Values(Wrong{"[asn]\ndatabase = 'x'",
                           "1:2: asn: not available in this version; remove it"},
                     Wrong{"[[forwarder]]\nname = 'cdn'",
                           "1:3: forwarder: not available in this version; remove it"},
-                    Wrong{"[risk]", "1:2: risk: not available in this version; remove it"},
                     Wrong{"[honeypot]\nports = [23]",
                           "1:2: honeypot: not available in this version; remove it"},
                     Wrong{"[feeds.spamhaus]\ntype = 'plain'",
