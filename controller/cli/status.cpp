@@ -248,6 +248,18 @@ std::string switch_text(const Json& entry) {
     return text;
 }
 
+Cell feed_cell(const Json& feed) {
+    const Json& entries = feed["entries"];
+    std::string text = feed["name"].get<std::string>() + ": " +
+                       (entries.is_null() ? std::string("not read yet")
+                                          : plural(entries.get<uint64_t>(), "entry"));
+    if (!feed["age_s"].is_null())
+        text += ", right " + format_seconds(feed["age_s"].get<double>()) + " ago";
+    if (!feed["held"].is_null())
+        text += ", held back: " + plural(feed["held"].get<uint64_t>(), "entry");
+    return {text, feed["error"].is_null() ? Style::plain : Style::bad};
+}
+
 void show_totals(const Json& totals, Screen& screen) {
     std::vector<Row> rows;
     for (uint32_t index = 0; index < SLUICE_COUNTERS; ++index) {
@@ -315,6 +327,8 @@ void show(const Json& data, Screen& screen) {
                                        ? std::string()
                                        : ", and " + format_count(bans["by_hand"].get<uint64_t>()) +
                                              " by hand (bans_manual)")});
+    for (const Json& feed : data.value("feeds", Json::array()))
+        fields.push_back({"feed", feed_cell(feed)});
     const Json& sources = data["sources"];
     fields.push_back({"source state", format_count(sources["live"].get<uint64_t>()) + " of " +
                                           format_count(sources["capacity"].get<uint64_t>()) +

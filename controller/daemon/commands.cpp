@@ -70,6 +70,34 @@ void add_tuning(const TuneStanding& standing, cli::Answer& status) {
     status.data["tuned"] = std::move(list);
 }
 
+cli::Json ban_feed_json(const BanFeedStanding& feed) {
+    cli::Json age;
+    if (feed.good_at)
+        age =
+            std::chrono::duration<double>(std::chrono::steady_clock::now() - *feed.good_at).count();
+    return {{"name", feed.name},
+            {"type", feed_type_name(feed.type)},
+            {"from", feed.from},
+            {"age_s", age},
+            {"entries", feed.entries ? cli::Json(*feed.entries) : cli::Json()},
+            {"left_out", feed.left_out},
+            {"left_out_first", or_null(feed.left_out_first)},
+            {"spared", feed.spared},
+            {"held", feed.held ? cli::Json(*feed.held) : cli::Json()},
+            {"error", feed.error ? cli::Json(feed.error->message) : cli::Json()}};
+}
+
+void add_ban_feeds(const std::vector<BanFeedStanding>& feeds, cli::Answer& status) {
+    cli::Json list = cli::Json::array();
+    for (const BanFeedStanding& feed : feeds) {
+        list.push_back(ban_feed_json(feed));
+        if (feed.error)
+            status.warnings.push_back("feed " + feed.name + ": " + feed.error->message +
+                                      (feed.error->hint.empty() ? "" : "; " + feed.error->hint));
+    }
+    status.data["feeds"] = std::move(list);
+}
+
 void leave_alone(const CommandContext& context, const Status& saved, cli::Answer& detached) {
     detached.data["comes_back"] =
         context.keeper->leave_alone(detached.data.value("iface", std::string()));
@@ -144,6 +172,8 @@ Result<cli::Answer> run(const CommandContext& context, const ControlRequest& req
         add_daemon(context, *answer);
     if (answer && choice->command == "status")
         add_tuning(context.tune->standing(), *answer);
+    if (answer && choice->command == "status")
+        add_ban_feeds(context.ban_feeds->standing(), *answer);
     if (answer && choice->command == "detach")
         leave_alone(context, saved, *answer);
     // What it made is the daemon's from here on.

@@ -14,6 +14,7 @@
 #include "daemon/risk_thread.h"
 #include "daemon/rl_thread.h"
 #include "daemon/tune_watch.h"
+#include "feeds/ban_feeds.h"
 
 namespace sluice {
 
@@ -28,6 +29,7 @@ struct CommandContext {
     const RlThread* rl = nullptr;
     FeedThread* feed = nullptr;
     RiskThread* risk = nullptr;
+    const BanFeeds* ban_feeds = nullptr;
     const TuneWatch* tune = nullptr;
 };
 

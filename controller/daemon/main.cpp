@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "base/unique_fd.h"
 #include "control/server.h"
+#include "daemon/ban_feed_metrics.h"
 #include "daemon/commands.h"
 #include "daemon/cut_meter.h"
 #include "daemon/events.h"
@@ -32,6 +33,7 @@
 #include "daemon/rl_thread.h"
 #include "daemon/surroundings.h"
 #include "daemon/tune_watch.h"
+#include "feeds/ban_feeds.h"
 #include "fleet/host_identity.h"
 #include "net/interface.h"
 #include "observe/metrics.h"
@@ -151,6 +153,7 @@ class Daemon {
     void take_signals();
     void reload();
     void follow_policy();
+    void follow_feeds();
     void take_policy();
     void take_rl();
     void report_policy();
@@ -171,6 +174,8 @@ class Daemon {
     std::unique_ptr<Metrics> metrics_;
     std::unique_ptr<EventPump> events_;
     std::unique_ptr<FeedThread> feed_;
+    std::unique_ptr<BanFeeds> ban_feeds_;
+    std::string fed_by_;  // the configuration that they follow
     CutMeter cut_meter_;
     steady_clock::time_point started_ = steady_clock::now();
     bool stopping_ = false;
@@ -231,6 +236,8 @@ Status Daemon::open_doors() {
     risk_ = std::make_unique<RiskThread>(FLAGS_pin_dir, FLAGS_state_dir, fleet_->drill());
     events_->watch([this](const Event& event) { risk_->desk().take(event); });
     follow_policy();
+    ban_feeds_ = std::make_unique<BanFeeds>(FLAGS_pin_dir);
+    follow_feeds();
     tune_ = std::make_unique<TuneWatch>(FLAGS_state_dir, first_.tune && first_.tune->reapply);
     auto server = ControlServer::listen({.path = FLAGS_socket, .group = around.control_group},
                                         command_handler({.pin_dir = FLAGS_pin_dir,
@@ -243,6 +250,7 @@ Status Daemon::open_doors() {
                                                          .rl = rl_.get(),
                                                          .feed = feed_.get(),
                                                          .risk = risk_.get(),
+                                                         .ban_feeds = ban_feeds_.get(),
                                                          .tune = tune_.get()}));
     if (!server)
         return server.error();
@@ -254,6 +262,7 @@ Status Daemon::open_doors() {
             add_fleet_policy_metrics(fleet, policy_->standing(), out);
             add_tune_metrics(tune_->standing(), out);
             add_risk_metrics(risk_->desk().standing(), out);
+            add_ban_feed_metrics(ban_feeds_->standing(), out);
         });
         if (!metrics)
             return metrics.error();
@@ -281,6 +290,18 @@ void Daemon::follow_policy() {
     const Policy& own = keeper_.config().policy;
     if (!id.empty() || !own.redis)
         policy_->follow({own.redis, own.fleet.name, id, machine_name()});
+}
+
+// This host's own file alone says which.
+void Daemon::follow_feeds() {
+    const ConfigFile& own = keeper_.config();
+    if (own.text == fed_by_)
+        return;
+    fed_by_ = own.text;
+    if (const auto feeds = feeds_of(own.text, own.source))
+        ban_feeds_->follow(*feeds);
+    else
+        log_error("feeds", feeds.error());
 }
 
 void Daemon::take_policy() {
@@ -364,6 +385,7 @@ int Daemon::run() {
             keeper_.tick();
             follow_policy();
             take_rl();
+            follow_feeds();
             report_policy();
             if (server_->look_after_name())
                 log(LogLevel::warning, "somebody removed " + FLAGS_socket + "; it is there again");

@@ -84,6 +84,36 @@ Finding check_daemon(const Patient& patient) {
                   "systemctl enable --now sluiced");
 }
 
+std::string text_in(const ControlJson& object, const char* key) {
+    const auto found = object.find(key);
+    return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+// The daemon alone knows how its feeds stand.
+Finding check_feeds(const Patient& patient) {
+    constexpr std::chrono::milliseconds kPatience(2'000);
+    auto client = ControlClient::connect(patient.options.socket, kPatience);
+    if (!client)
+        return skipped("sluiced does not run, or may not be asked", "see daemon");
+    ControlRequest request;
+    request.words = {"status"};
+    const auto answer = client->ask(request);
+    if (!answer)
+        return skipped(answer.error().message, answer.error().hint);
+    const auto data = answer->value("data", ControlJson::object());
+    const auto feeds = data.value("feeds", ControlJson::array());
+    for (const ControlJson& feed : feeds)
+        if (const std::string error = text_in(feed, "error"); !error.empty())
+            return warned(
+                text_in(feed, "name") + ": " + error,
+                "the last list holds until its time is over; what is new on it is not banned",
+                "sluicectl status");
+    if (feeds.empty())
+        return passed("none is configured");
+    return passed(std::to_string(feeds.size()) + (feeds.size() == 1 ? " feed is" : " feeds are") +
+                  " up to date");
+}
+
 // Whom the host needs, and what for; banned by force, because protections beat other bans.
 std::optional<ProtectedSource> cut_off(const Patient& patient, SourceRules& rules) {
     const auto needed = wanted_protections(**patient.gate, patient.options.who);
@@ -275,7 +305,8 @@ Finding check_tables(const Patient& patient) {
 constexpr HostCheck kChecks[] = {
     {"config", check_config},   {"gate", check_attached},     {"daemon", check_daemon},
     {"lockout", check_lockout}, {"services", check_services}, {"review", check_review},
-    {"lists", check_lists},     {"bans", check_bans},         {"tables", check_tables},
+    {"lists", check_lists},     {"feeds", check_feeds},       {"bans", check_bans},
+    {"tables", check_tables},
 };
 
 }  // namespace

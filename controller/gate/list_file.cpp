@@ -50,18 +50,8 @@ std::optional<std::string> foreign(std::string_view text) {
     return std::nullopt;
 }
 
-// Wide enough that a list which bans them may cut off more than it means to.
 bool is_reserved(const Prefix& prefix) {
-    static const auto kReserved = [] {
-        std::vector<Prefix> all;
-        for (const auto* text : {"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8",
-                                 "169.254.0.0/16", "172.16.0.0/12", "192.168.0.0/16", "224.0.0.0/3",
-                                 "::/127", "fc00::/7", "fe80::/10", "ff00::/8"})
-            if (auto parsed = Prefix::parse(text))
-                all.push_back(*parsed);
-        return all;
-    }();
-    return std::any_of(kReserved.begin(), kReserved.end(), [&](const Prefix& reserved) {
+    return std::ranges::any_of(reserved_prefixes(), [&](const Prefix& reserved) {
         return reserved.contains(prefix) || prefix.contains(reserved);
     });
 }
@@ -225,6 +215,19 @@ void read_own_ban(ListReader& reader, const Json& ban) {
 }
 
 }  // namespace
+
+const std::vector<Prefix>& reserved_prefixes() {
+    static const auto kReserved = [] {
+        std::vector<Prefix> all;
+        for (const auto* text : {"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8",
+                                 "169.254.0.0/16", "172.16.0.0/12", "192.168.0.0/16", "224.0.0.0/3",
+                                 "::/127", "fc00::/7", "fe80::/10", "ff00::/8"})
+            if (auto parsed = Prefix::parse(text))
+                all.push_back(*parsed);
+        return all;
+    }();
+    return kReserved;
+}
 
 Result<ListFormat> parse_list_format(std::string_view text) {
     constexpr std::array<std::pair<std::string_view, ListFormat>, 4> kFormats = {{

@@ -22,6 +22,9 @@ enum class ListFormat { automatic, plain, spamhaus, firehol };
 // "auto", "plain", "spamhaus" or "firehol".
 Result<ListFormat> parse_list_format(std::string_view text);
 
+// Private, loopback, multicast and the like: who bans them may cut off more than he means to.
+const std::vector<Prefix>& reserved_prefixes();
+
 // A line that was not taken.
 struct RefusedLine {
     size_t line = 0;

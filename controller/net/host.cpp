@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -114,15 +115,47 @@ void read_sockets(const std::string& text, const SocketTable& table, std::vector
     }
 }
 
-}  // namespace
+using Ifaddrs = std::unique_ptr<ifaddrs, FreeIfaddrs>;
 
-Result<std::vector<IpAddress>> own_addresses() {
+Result<Ifaddrs> list_addresses() {
     ifaddrs* raw = nullptr;
     if (getifaddrs(&raw) != 0)
         return from_errno(errno, "list own addresses");
-    const std::unique_ptr<ifaddrs, FreeIfaddrs> list(raw);
+    return Ifaddrs(raw);
+}
+
+unsigned length_of(const IpAddress& mask) {
+    if (mask.family() == Family::ipv4)
+        return static_cast<unsigned>(std::popcount(mask.ipv4_host_order()));
+    return static_cast<unsigned>(std::popcount(mask.high64()) + std::popcount(mask.low64()));
+}
+
+}  // namespace
+
+Result<std::vector<Prefix>> own_networks() {
+    const auto list = list_addresses();
+    if (!list)
+        return list.error();
+    std::vector<Prefix> networks;
+    for (const ifaddrs* entry = list->get(); entry != nullptr; entry = entry->ifa_next) {
+        const auto address = address_of(entry->ifa_addr);
+        const auto mask = address_of(entry->ifa_netmask);
+        if (!address || !mask || address->family() != mask->family() || length_of(*mask) == 0)
+            continue;
+        if (const auto network = Prefix::make(*address, length_of(*mask)))
+            networks.push_back(*network);
+    }
+    std::sort(networks.begin(), networks.end());
+    networks.erase(std::unique(networks.begin(), networks.end()), networks.end());
+    return networks;
+}
+
+Result<std::vector<IpAddress>> own_addresses() {
+    const auto list = list_addresses();
+    if (!list)
+        return list.error();
     std::vector<IpAddress> addresses;
-    for (const ifaddrs* entry = list.get(); entry != nullptr; entry = entry->ifa_next) {
+    for (const ifaddrs* entry = list->get(); entry != nullptr; entry = entry->ifa_next) {
         if (const auto address = address_of(entry->ifa_addr))
             addresses.push_back(*address);
     }

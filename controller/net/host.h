@@ -19,6 +19,9 @@ namespace sluice {
 // All addresses of all interfaces, loopback included.
 Result<std::vector<IpAddress>> own_addresses();
 
+// The networks that these addresses are in: whoever is there is a neighbour.
+Result<std::vector<Prefix>> own_networks();
+
 // The nameservers of a resolv.conf; none where there is no such file.
 Result<std::vector<IpAddress>> resolvers(const std::string& path = "/etc/resolv.conf");
 

@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "base/text.h"
+#include "operate/protected_sources.h"
+#include "policy/ban_feed.h"
 #include "policy/config_text.h"
 #include "policy/config_tree.h"
 #include "policy/parse.h"
@@ -64,6 +66,18 @@ Result<ConfigFile> load_merged(const std::string& path, const std::vector<std::s
     return ConfigFile{*std::move(kept), *text, {}};
 }
 
+// What Sluice itself, or its operators, keep is no feed's.
+Status check_feeds(const ConfigFile& config, const std::string& path) {
+    const auto feeds = feeds_of(config.text, path);
+    if (!feeds)
+        return feeds.error();
+    for (const BanFeed& feed : *feeds)
+        if (is_reserved_list(feed.name) || feed.name == kOperatorList)
+            return failed(path + ": feeds." + feed.name + ": is a list that Sluice itself keeps",
+                          "give the feed another name");
+    return {};
+}
+
 }  // namespace
 
 Result<ConfigFile> load_config_file(const std::string& path) {
@@ -73,6 +87,8 @@ Result<ConfigFile> load_config_file(const std::string& path) {
     auto loaded = more->empty() ? load_alone(path) : load_merged(path, *more);
     if (!loaded)
         return loaded;
+    if (const Status usable = check_feeds(*loaded, path); !usable)
+        return usable.error();
     std::error_code ignored;
     const fs::path absolute = fs::absolute(path, ignored);
     loaded->source = absolute.empty() ? path : absolute.string();

@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "policy/ban_feed.h"
 #include "policy/capacity.h"
 #include "policy/config_reader.h"
 #include "policy/config_tree.h"
@@ -36,11 +37,10 @@ constexpr unsigned kWidestIpv6 = 19;
 constexpr std::string_view kShorten = "shorten its comments, or name wider prefixes";
 
 // Tables of later versions: known, so that their users learn more than "unknown key".
-constexpr std::array<std::string_view, 4> kUnavailable = {
+constexpr std::array<std::string_view, 3> kUnavailable = {
     "asn",
     "forwarder",
     "honeypot",
-    "feeds",
 };
 
 // The different lengths of the prefixes of sources, each of which costs every packet a look-up.
@@ -311,6 +311,7 @@ Result<Policy> read_policy(const ConfigTable& config, std::string_view file_name
     const auto tune = root.take("tune");
     const auto rl = root.take("rl");
     const auto risk = root.take("risk");
+    const auto feeds = root.take("feeds");
     for (const std::string_view key : kUnavailable)
         root.refuse_unavailable(key);
     // Before the services: [[services]] leaves tables of [service] behind that are none.
@@ -338,6 +339,8 @@ Result<Policy> read_policy(const ConfigTable& config, std::string_view file_name
         read_rl(*rl, policy);
     if (risk)
         read_risk(*risk, policy);
+    if (feeds)
+        (void)read_feeds(*feeds, policy.warnings);
     if (problems.first())
         return *problems.first();
     for (std::string& above : above_capacity(policy))

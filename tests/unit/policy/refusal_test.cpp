@@ -36,7 +36,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"\n\n  mod = 'observe'", "3:3: mod: unknown key; did you mean \"mode\"?"},
         Wrong{"colour = 1",
               "1:1: colour: unknown key; known here: mode, interfaces, xdp_mode, sources, "
-              "service, class, events, control, metrics, redis, fleet, tune, risk"},
+              "service, class, events, control, metrics, redis, fleet, tune, rl, risk, feeds"},
         Wrong{"xdp_mode = 'fast'",
               "1:12: xdp_mode: \"fast\" is not an XDP mode; use one of: auto native generic"},
         Wrong{"interfaces = 'eth0'", "1:14: interfaces: is a string; use [\"eth0\"]"},
@@ -498,9 +498,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Wrong{"[[forwarder]]\nname = 'cdn'",
                           "1:3: forwarder: not available in this version; remove it"},
                     Wrong{"[honeypot]\nports = [23]",
-                          "1:2: honeypot: not available in this version; remove it"},
-                    Wrong{"[feeds.spamhaus]\ntype = 'plain'",
-                          "1:2: feeds: not available in this version; remove it"}));
+                          "1:2: honeypot: not available in this version; remove it"}));
 
 // From the fourth line on, with days, times and what is more.
 Wrong in_schedule(const std::string& text, const std::string& message) {
