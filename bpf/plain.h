@@ -293,7 +293,8 @@ static __always_inline int check_plain_limits(const struct sluice_gate* g, const
     if (!limited)
         return SLUICE_pass_within;
     const struct sluice_address counted = MASKED(t->source, rules->source_mask[!t->ipv4]);
-    const __u64 source = counted.low == t->source.low ? hash : sluice_address_hash(&seed, counted);
+    const __u32 is_itself = counted.low == t->source.low && counted.high == t->source.high;
+    const __u64 source = is_itself ? hash : sluice_address_hash(&seed, counted);
     const __u64 now = coarse_clock(g);
     if (unlikely(READ_ONCE(g->parts)) && apply_parts(source, s->id, cpu_slot, sluice_units(now))) {
         cpu->cache_key = v->lasts ? v->key : 0;

@@ -43,7 +43,7 @@ RlThread::RlThread(const std::string& pin_dir, const std::string& state_dir,
       thread_([this](const std::stop_token& stop) {
           std::mutex mutex;
           std::condition_variable_any wake;
-          FleetLog told("the limits of rl:");
+          FleetLog told("another limiter's keys");
           while (!stop.stop_requested()) {
               if (sync_.step())
                   (void)::eventfd_write(news_.get(), 1);

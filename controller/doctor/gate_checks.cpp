@@ -70,38 +70,53 @@ Finding check_attached(const Patient& patient) {
     return passed("on " + std::to_string(acting) + (acting == 1 ? " interface" : " interfaces"));
 }
 
-Finding check_daemon(const Patient& patient) {
-    constexpr std::chrono::milliseconds kPatience(1'000);
-    const auto client = ControlClient::connect(patient.options.socket, kPatience);
-    if (client)
-        return passed("runs");
-    if (client.error().code == ErrorCode::not_permitted)
-        return skipped(client.error().message, doctor_as_root(patient));
-    if (!patient.gate)
-        return skipped("does not run; there is no gate to keep", "");
-    return warned("does not run",
-                  "the gate works without it, and bans and policy would not outlive a reboot",
-                  "systemctl enable --now sluiced");
-}
-
 std::string text_in(const ControlJson& object, const char* key) {
     const auto found = object.find(key);
     return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
-// The daemon alone knows how its feeds stand.
-Finding check_feeds(const Patient& patient) {
+// What the daemon says of itself.
+Result<ControlJson> ask_status(const Patient& patient) {
     constexpr std::chrono::milliseconds kPatience(2'000);
     auto client = ControlClient::connect(patient.options.socket, kPatience);
     if (!client)
-        return skipped("sluiced does not run, or may not be asked", "see daemon");
+        return client.error();
     ControlRequest request;
     request.words = {"status"};
     const auto answer = client->ask(request);
     if (!answer)
-        return skipped(answer.error().message, answer.error().hint);
-    const auto data = answer->value("data", ControlJson::object());
-    const auto feeds = data.value("feeds", ControlJson::array());
+        return make_error(ErrorCode::failed, answer.error().message, "systemctl restart sluiced");
+    return answer->value("data", ControlJson::object());
+}
+
+Finding check_daemon(const Patient& patient) {
+    const auto status = ask_status(patient);
+    if (!status && status.error().code == ErrorCode::not_permitted)
+        return skipped(status.error().message, doctor_as_root(patient));
+    if (!status && status.error().code != ErrorCode::unreachable)
+        return failed_check(status.error().message,
+                            "what only it does waits: overrides, the fleet, a lost attachment",
+                            status.error().hint);
+    if (!status && !patient.gate)
+        return skipped("does not run; there is no gate to keep", "");
+    if (!status)
+        return warned("does not run",
+                      "the gate works without it, and bans and policy would not outlive a reboot",
+                      "systemctl enable --now sluiced");
+    const auto daemon = status->value("daemon", ControlJson::object());
+    if (const std::string error = text_in(daemon, "config_error"); !error.empty())
+        return warned("runs, and refuses its file: " + error, "the configuration before it holds",
+                      "sluicectl policy check " + patient.options.config +
+                          ", mend it, then: systemctl reload sluiced");
+    return passed("runs");
+}
+
+// The daemon alone knows how its feeds stand.
+Finding check_feeds(const Patient& patient) {
+    const auto status = ask_status(patient);
+    if (!status)
+        return skipped("sluiced does not run, or may not be asked", "see daemon");
+    const auto feeds = status->value("feeds", ControlJson::array());
     for (const ControlJson& feed : feeds)
         if (const std::string error = text_in(feed, "error"); !error.empty())
             return warned(

@@ -100,7 +100,8 @@ Status Crowdsec::look(Time now, const std::stop_token& stop) {
         if (stream->skipped != 0)
             standing.left_out_first = stream->skipped_first;
     });
-    if (all || changed.put.size() + changed.gone.size() > kOneByOne)
+    // One that ends sooner must go before it comes again; as a whole there is no time between.
+    if (all || changed.shortens || changed.put.size() + changed.gone.size() > kOneByOne)
         is_put_ = false;
     else if (is_put_)
         put_ = change(changed, std::chrono::steady_clock::now(), stop);
@@ -149,30 +150,29 @@ Status Crowdsec::replace(Time now, const std::stop_token& stop) {
                 std::to_string(outcome->added + outcome->changed + outcome->unchanged) + " bans");
     is_put_ = true;
     put_gate_ = pin;
-    note_outcome(*outcome);
+    note_outcome(*outcome, true);
     return {};
 }
 
 Status Crowdsec::change(const DecisionBook::Change& change, Time now, const std::stop_token& stop) {
     if (change.put.empty() && change.gone.empty())
         return put_;
-    std::vector<Prefix> gone = change.gone;
-    gone.insert(gone.end(), change.shortened.begin(), change.shortened.end());
     std::vector<RuleEntry> entries;
     for (const DecisionBook::Ban& ban : change.put)
         entries.push_back(entry_of(ban, now));
-    const auto outcome = gate().change(gone, entries, stop);
+    const auto outcome = gate().change(change.gone, entries, stop);
     if (outcome)
-        note_outcome(*outcome);
+        note_outcome(*outcome, false);
     else
         is_put_ = false;
     return outcome ? Status() : outcome.error();
 }
 
-void Crowdsec::note_outcome(const ImportOutcome& outcome) {
+void Crowdsec::note_outcome(const ImportOutcome& outcome, bool whole) {
     const auto count = gate().count();
     note([&](BanFeedStanding& standing) {
-        standing.spared = outcome.allowed.count + outcome.protected_.count + outcome.too_wide.count;
+        standing.spared = (whole ? 0 : standing.spared) + outcome.allowed.count +
+                          outcome.protected_.count + outcome.too_wide.count;
         if (count)
             standing.entries = *count;
     });

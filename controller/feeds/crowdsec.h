@@ -20,7 +20,8 @@ class Crowdsec : public FeedWorker {
     Result<DecisionStream> ask(bool all, const std::stop_token& stop) const;
     Status replace(Time now, const std::stop_token& stop);
     Status change(const DecisionBook::Change& change, Time now, const std::stop_token& stop);
-    void note_outcome(const ImportOutcome& outcome);
+    // Of all bans, or of those that changed.
+    void note_outcome(const ImportOutcome& outcome, bool whole);
 
     DecisionBook book_;
     Status looked_, put_;

@@ -253,8 +253,7 @@ DecisionBook::Change DecisionBook::apply(const DecisionStream& stream, Time now)
             change.put.push_back({prefix, *is});
         else
             change.gone.push_back(prefix);
-        if (is && was && *is < *was)
-            change.shortened.push_back(prefix);
+        change.shortens |= is && was && *is < *was;
     }
     return change;
 }

@@ -45,9 +45,9 @@ class DecisionBook {
         Time until;
     };
     struct Change {
-        std::vector<Ban> put;           // new ones, and those that last longer or shorter now
-        std::vector<Prefix> gone;       // no decision bans them any more
-        std::vector<Prefix> shortened;  // of `put`
+        std::vector<Ban> put;      // new ones, and those that last longer or shorter now
+        std::vector<Prefix> gone;  // no decision bans them any more
+        bool shortens = false;     // some of `put` last shorter
     };
 
     // What changed at `now`, at which the stream was sent.

@@ -83,7 +83,8 @@ Status FeedSync::take_turn() {
     const auto replies = ask({set});
     if (!replies)
         return replies.error();
-    if (!is_my_turn_ && (*replies)[0].is_nil())
+    is_waiting_ = !is_my_turn_ && (*replies)[0].is_nil();
+    if (is_waiting_)
         return failed("another host reads all bans of the fleet; this one waits for its turn",
                       "it tries again by itself");
     is_my_turn_ = true;
@@ -166,7 +167,7 @@ Status FeedSync::compare() {
 }
 
 Status FeedSync::read_buckets(const std::vector<unsigned>& buckets, Found& found) {
-    is_my_turn_ = false;
+    is_my_turn_ = is_waiting_ = false;
     for (size_t first = 0; first < buckets.size(); first += kMostBuckets) {
         const auto begun = Clock::now();
         const size_t count = std::min(kMostBuckets, buckets.size() - first);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <thread>
 #include <utility>
 
 #include "fleet/budget_sync.h"
@@ -19,6 +20,8 @@ using namespace std::chrono_literals;
 constexpr milliseconds kPoll = 250ms;
 // What one answer brings: a few hundred KiB.
 constexpr size_t kMostEntries = 512;
+// Whoever is called once waits so long for its turn to read much.
+constexpr milliseconds kTurnPatience = 30s;
 // The book is written down after so many times what that took, and not more often than this.
 constexpr int kSavePause = 4;
 constexpr milliseconds kLeastSavePause = 1s;
@@ -71,6 +74,11 @@ Status FeedSync::round() {
         return failed("this host is in no fleet: its policy has no [redis]",
                       "add [redis] url = \"redis://…\" to its configuration");
     Status done = redis_ ? compare() : Status(failed(standing().error));
+    const auto deadline = Clock::now() + kTurnPatience;
+    while (!done && is_waiting_ && Clock::now() < deadline) {
+        std::this_thread::sleep_for(kPoll);
+        done = compare();
+    }
     if (done)
         done = follow_switches();
     note(done);

@@ -126,6 +126,7 @@ class FeedSync {
     std::vector<unsigned> unread_;  // buckets that are to be read whatever their digests say
     bool must_compare_ = true;
     bool is_my_turn_ = false;     // to read much
+    bool is_waiting_ = false;     // for that
     bool is_miscounted_ = false;  // Redis has more members, or fewer, and the same digests
     Clock::time_point all_read_{};
     bool is_accepted_ = false;  // somebody said that what Redis has is right

@@ -21,7 +21,7 @@ redis::Command sources_command(const SourceKeys& keys, uint64_t last_window,
     redis::Command command =
         lua::kSources.call({keys.windows[0], keys.windows[1], keys.windows[2]}).add(last_window);
     for (const ToldUse& use : uses)
-        command.add(use.name).add(use.use).add(use.said);
+        command.add(use.name).add(use.use).add(use.said).add(use.said_before);
     return command;
 }
 

@@ -35,8 +35,9 @@ std::string source_limit_name(LeasePool pool, std::string_view service, Dimensio
 
 struct ToldUse {
     std::string name;
-    uint32_t use = 0;   // on this host
-    uint32_t said = 0;  // in the last call that was answered; 0: nothing
+    uint32_t use = 0;          // on this host
+    uint32_t said = 0;         // last, in the window of the last call that was answered; 0: nothing
+    uint32_t said_before = 0;  // in the window before that one
 };
 
 redis::Command sources_command(const SourceKeys& keys, uint64_t last_window,

@@ -94,7 +94,7 @@ void SourceSync::forget_told() {
     shards_ = {};
     for (auto& [key, watched] : watched_)
         for (Limit& limit : watched.limits)
-            limit.said = 0;
+            limit.window = 0;
 }
 
 void SourceSync::forget() {
@@ -206,16 +206,22 @@ void SourceSync::add_rows(const Key& key, const Watched& watched, uint8_t limite
         const auto d = static_cast<size_t>(dimension);
         const Limit& limit = watched.limits.at(d);
         const double demand = limit.use.demand();
-        if ((limited & 1U << d) == 0 || demand < (limit.said != 0 || limit.part ? kKeep : kTell))
+        const unsigned number = lease_shard(key.source.to_string());
+        const uint64_t last = shards_.at(number).window;
+        const bool is_told = limit.part || (limit.window != 0 && limit.window + 1 >= last);
+        if ((limited & 1U << d) == 0 || demand < (is_told ? kKeep : kTell))
             continue;
-        Call& call = calls[lease_shard(key.source.to_string())];
+        Call& call = calls[number];
         if (call.rows.size() >= kMostSourceRows)
             continue;
         call.rows.push_back({key, dimension});
         call.uses.push_back(
             {.name = source_limit_name(pool_, services_.at(key.service_id), dimension, key.source),
              .use = static_cast<uint32_t>(std::lround(demand * kUseUnit)),
-             .said = limit.said});
+             .said = limit.window == last ? limit.said : 0,
+             .said_before = limit.window == last       ? limit.said_before
+                            : limit.window + 1 == last ? limit.said
+                                                       : 0});
     }
 }
 
@@ -294,6 +300,9 @@ void SourceSync::take(const Tables& tables, Shard& shard, const Call& call,
         if (found == watched_.end())
             continue;
         Limit& limit = found->second.limits.at(static_cast<size_t>(call.rows[i].dimension));
+        if (limit.window != reply.window)
+            limit.said_before = limit.window + 1 == reply.window ? limit.said : 0;
+        limit.window = reply.window;
         limit.said = call.uses[i].use;
         limit.fleet = fleet[i];
         const double part = fleet[i].limits > 1 ? call.uses[i].use / kUseUnit / fleet[i].limits : 1;

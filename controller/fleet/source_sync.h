@@ -90,7 +90,9 @@ class SourceSync {
     };
     struct Limit {
         LimitUse use;
-        uint32_t said = 0;  // in its shard's last call that was answered
+        uint64_t window = 0;  // of the last call about it that was answered
+        uint32_t said = 0;    // last, in that window
+        uint32_t said_before = 0;
         std::optional<double> part;
         uint64_t until_ns = 0;  // of the part
         SourceAbove fleet;      // what it was made of

@@ -57,6 +57,8 @@ bool BanAllowance::take(size_t verified, uint64_t now_ms) {
 void BanAllowance::give_back() {
     if (!bans_.empty())
         bans_.pop_back();
+    // There was none before that ban was taken, so it came of bans that did not come about.
+    stopped_.reset();
 }
 
 void BanAllowance::release() {

@@ -361,17 +361,25 @@ Status FleetRisk::ban(const std::vector<RiskBan>& bans) {
         return take_all_back(replies.error());
     Status status;
     bool fenced = false;
+    redis::Command done{"HSET", keys_.score};
     for (size_t i = 0; i < bans.size(); ++i) {
         const auto banned = parse_feed_banned((*replies)[i]);
         fenced = fenced || (banned && banned->fenced);
-        if (banned && !banned->fenced)
+        if (banned && !banned->fenced) {
+            if (const auto score = judge_.book.find(bans[i].source, now_ms()))
+                done.add(bans[i].source.to_string()).add(format_checkpoint(*score));
             continue;
+        }
         judge_.take_back(bans[i]);
         if (!banned)
             status = banned.error();
     }
     if (fenced)
         lose_lead();
+    // Whoever leads next is not to begin with the same bans, whenever that is.
+    if (done.words().size() > 2)
+        if (const auto noted = ask({done}); !noted)
+            return noted.error();
     return status;
 }
 

@@ -169,6 +169,7 @@ class ABook : public testing::Test {
 TEST_F(ABook, HoldsTheLongestOfSeveralInEitherOrder) {
     EXPECT_EQ(add(1, 4h).put.size(), 1U);
     EXPECT_THAT(add(2, 1h).put, IsEmpty());
+    EXPECT_FALSE(add(3, 2h).shortens);
     EXPECT_EQ(left(), 4h);
     book_ = {};
     (void)add(2, 1h);
@@ -181,7 +182,7 @@ TEST_F(ABook, TakesBackOnlyWhatNoOtherDecisionHolds) {
     (void)add(2, 1h);
     const auto change = erase(1);
     EXPECT_THAT(change.gone, IsEmpty());
-    EXPECT_THAT(change.shortened, ElementsAre(prefix("198.51.100.7")));
+    EXPECT_TRUE(change.shortens);
     EXPECT_EQ(left(), 1h);
     EXPECT_THAT(erase(2).gone, ElementsAre(prefix("198.51.100.7")));
     EXPECT_EQ(book_.size(), 0U);

@@ -95,10 +95,9 @@ start_hosts() {
             { cat "$work/log-$host"; die "sluiced of host $host does not answer"; }
     done
 }
-# flood HOST RATE [FIRST-SOURCE [SOURCES]]: so many datagrams a second of 250 sources, until
-# stop_floods.
+# flood HOST RATE [FIRST-SOURCE]: so many datagrams a second of 250 sources, until stop_floods.
 flood() {
-    netns_start "${world[$1]}" "$lab_flood" --dev world0 --base-address "${3:-198.18.0.1}" --sources "${4:-250}" \
+    netns_start "${world[$1]}" "$lab_flood" --dev world0 --base-address "${3:-198.18.0.1}" --sources 250 \
         --destination "$LAB_EDGE_IPV4" --dport 9 --rate "$2" --duration 120 >/dev/null
     flooding+=("$STARTED_PID")
     at_exit stop_process "$STARTED_PID"

@@ -140,7 +140,7 @@ TEST_F(RlHost, ATemporaryPolicyEndsAndTheBaseComesBack) {
     ASSERT_TRUE(limited_to(20));
     pass(3s);
     set("login", "30");
-    ask({"PEXPIRE", "rl:policy:login", "2500"});
+    ask({"PEXPIRE", "rl:policy:login", "8000"});
     ASSERT_TRUE(limited_to(60));
     EXPECT_TRUE(soon([&] { return service().routes[0].ends_in.has_value(); }));
     EXPECT_TRUE(limited_to(20));

@@ -47,15 +47,17 @@ class SourceScript : public lab::RedisTest {
 
     struct Host {
         uint64_t window = 0;
-        std::map<std::string, uint32_t> said;
+        std::map<std::string, uint32_t> said, said_before;
     };
     static std::vector<ToldUse> uses(const Host& host,
                                      const std::map<std::string, uint32_t>& seen) {
         std::vector<ToldUse> uses;
-        for (const auto& [name, use] : seen) {
-            const auto said = host.said.find(name);
-            uses.push_back({name, use, said == host.said.end() ? 0 : said->second});
-        }
+        const auto of = [](const std::map<std::string, uint32_t>& all, const std::string& name) {
+            const auto found = all.find(name);
+            return found == all.end() ? 0 : found->second;
+        };
+        for (const auto& [name, use] : seen)
+            uses.push_back({name, use, of(host.said, name), of(host.said_before, name)});
         return uses;
     }
     SourcesReply tell(Host& host, const std::map<std::string, uint32_t>& seen) {
@@ -65,7 +67,11 @@ class SourceScript : public lab::RedisTest {
         EXPECT_TRUE(reply) << reply.error().message;
         if (!reply)
             return {};
-        host = {reply->window, seen};
+        if (reply->window != host.window)
+            host.said_before =
+                reply->window == host.window + 1 ? host.said : std::map<std::string, uint32_t>();
+        host.window = reply->window;
+        host.said = seen;
         return *reply;
     }
     // Of one source: in limits; 0: not above.
@@ -87,7 +93,7 @@ class SourceScript : public lab::RedisTest {
 };
 
 TEST_F(SourceScript, TheRealOneTakesTheServersTime) {
-    const ToldUse use{"enforce/web.data/192.0.2.1", 1500, 0};
+    const ToldUse use{"enforce/web.data/192.0.2.1", 1500, 0, 0};
     const auto reply = parse_sources_reply(run(sources_command(keys_, 0, std::span(&use, 1))), 1);
     ASSERT_TRUE(reply) << reply.error().message;
     const auto now = std::chrono::duration_cast<milliseconds>(
@@ -130,6 +136,17 @@ TEST_F(SourceScript, AWholeWindowHoldsForTheNextOne) {
     next_window();
     EXPECT_EQ(sum(a, 900), 0) << "b told nothing for a window";
     EXPECT_EQ(sum(b, 950), 1.85) << "what comes in counts at once";
+}
+
+TEST_F(SourceScript, WhatAHostSeesNowTakesThePlaceOfWhatItSawBefore) {
+    Host a, b;
+    next_window();
+    (void)sum(b, 600);
+    (void)sum(a, 9000);
+    next_window();
+    EXPECT_EQ(sum(a, 5000), 5.6);
+    EXPECT_EQ(sum(a, 4000), 4.6);
+    EXPECT_EQ(sum(b, 300), 9.3) << "the others by the whole window, or by what has come in";
 }
 
 TEST_F(SourceScript, ALostAnswerErrsOnTheStrictSideForTwoWindows) {
@@ -193,7 +210,7 @@ TEST_F(SourceScript, HoldsSoManySourcesAndNoMore) {
     ASSERT_EQ(known.above.size(), 1U);
 }
 
-TEST_F(SourceScript, TakesSoManyCallsAndNoMore) {
+TEST_F(SourceScript, TakesSoMuchTimeAndNoMore) {
     Host told;
     next_window();
     (void)sum(told, 900);
@@ -216,13 +233,14 @@ TEST_F(SourceScript, RefusesNonsense) {
             command.add(word);
         return std::string(run(command).error_text());
     };
-    EXPECT_THAT(call({"name", "5"}), HasSubstr("rows of three"));
-    EXPECT_THAT(call({"name", "-5", "0"}), HasSubstr("row 1"));
-    EXPECT_THAT(call({"name", "nan", "0"}), HasSubstr("row 1"));
-    EXPECT_THAT(call({"name", "inf", "0"}), HasSubstr("row 1"));
-    EXPECT_THAT(call({"name", "5", "x"}), HasSubstr("row 1"));
-    EXPECT_THAT(call({"+", "5", "0"}), HasSubstr("row 1"));
-    EXPECT_THAT(call({std::string(161, 'x'), "5", "0"}), HasSubstr("row 1"));
+    EXPECT_THAT(call({"name", "5", "0"}), HasSubstr("rows of four"));
+    EXPECT_THAT(call({"name", "-5", "0", "0"}), HasSubstr("row 1"));
+    EXPECT_THAT(call({"name", "nan", "0", "0"}), HasSubstr("row 1"));
+    EXPECT_THAT(call({"name", "inf", "0", "0"}), HasSubstr("row 1"));
+    EXPECT_THAT(call({"name", "5", "x", "0"}), HasSubstr("row 1"));
+    EXPECT_THAT(call({"name", "5", "0", "x"}), HasSubstr("row 1"));
+    EXPECT_THAT(call({"+", "5", "0", "0"}), HasSubstr("row 1"));
+    EXPECT_THAT(call({std::string(161, 'x'), "5", "0", "0"}), HasSubstr("row 1"));
     EXPECT_EQ(stored(), 0);
 }
 
@@ -237,7 +255,7 @@ TEST_F(SourceScript, WhatIsStoredAndMakesNoSenseCountsAsNothing) {
     }
     (void)run({"SET", keys_.windows[window % 3], "a string"});
     Host b;
-    const ToldUse use{"enforce/web.data/192.0.2.1", 1200, 0};
+    const ToldUse use{"enforce/web.data/192.0.2.1", 1200, 0, 0};
     EXPECT_TRUE(clocked(sources_command(keys_, 0, std::span(&use, 1))).is_error());
     next_window();
     next_window();

@@ -101,6 +101,12 @@ TEST_P(Limits, ASourceIsWhatThePolicySays) {
     EXPECT_EQ(send_many(syn(of().client), 2), 2U);
     EXPECT_EQ(send_many(syn(of().same_network), 2), 1U);
     EXPECT_EQ(send_many(syn(of().other_network), 9), 3U);
+    // Addresses without a lower half are no exception.
+    if (GetParam() == Family::ipv6) {
+        EXPECT_EQ(send_many(syn("2001:db8:d:1::"), 2), 2U);
+        EXPECT_EQ(send_many(syn("2001:db8:d:2::"), 2), 1U);
+        EXPECT_EQ(send_many(syn("2001:db8:d:3::1"), 2), 0U);
+    }
 }
 
 TEST_P(Limits, APrefixIsLimitedToo) {

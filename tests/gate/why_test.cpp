@@ -283,7 +283,7 @@ TEST_F(WhyTest, SaysWhichPartOfALimitHoldsHere) {
     EXPECT_EQ(half.bucket->burst, 16U);
     EXPECT_THAT(half.notes, Contains(HasSubstr("web.per_source.data: here 40 % of 100/s, as the "
                                                "source is heavy on other hosts of the fleet too; "
-                                               "for another 1.")));
+                                               "for another 14")));
     EXPECT_EQ(send_many(data(), 99), 16U);
     const Why spent = ask(web(PacketKind::data));
     EXPECT_EQ(spent.verdict, "drop_source_data");

@@ -188,7 +188,7 @@ INSTANTIATE_TEST_SUITE_P(
                    "4:16: service \"login\": reply_exempt: is a string; use true or false"),
         in_service("limit = 1",
                    "4:1: service \"login\": limit: unknown key; known here: name, match, mode, "
-                   "reply_exempt, per_source, per_prefix, budget, modes"),
+                   "reply_exempt, per_source, per_prefix, budget, modes, schedule"),
         in_service("[service.per_sorce]\ndata = '1/s'",
                    "4:10: service \"login\": per_sorce: unknown key; did you mean "
                    "\"per_source\"?"),
@@ -485,9 +485,10 @@ INSTANTIATE_TEST_SUITE_P(
               "2:7: risk.ban: is out of range; use a time of \"1s\" to \"365d\""},
         Wrong{"[risk]\nmax_share = 2",
               "2:13: risk.max_share: 2 is out of range; use a number from 0 to 1"},
-        Wrong{
-            "[risk]\nnever = ['cdn']",
-            "2:10: risk.never[1]: \"cdn\" is no address; use one such as 192.0.2.7 or 2001:db8::1"},
+        Wrong{"[risk]\nnever = ['cdn']",
+              "2:10: risk.never[1]: \"cdn\" is not an IP address or prefix; use one such as "
+              "192.0.2.1, "
+              "192.0.2.0/24 or 2001:db8::/32"},
         Wrong{"[risk]\nhalflife = '1m'",
               "2:1: risk.halflife: unknown key; did you mean \"half_life\"?"}));
 
@@ -536,9 +537,10 @@ INSTANTIATE_TEST_SUITE_P(
         in_schedule(std::string(kTimes) + "zone = 'Europe/Berlim'",
                     "11:8: service \"login\": schedule \"sale\": zone: \"Europe/Berlim\" is no "
                     "time zone; use one of /usr/share/zoneinfo, such as \"Europe/Berlin\""),
-        in_schedule(kTimes,
-                    "6:1: service.schedule[1]: changes nothing; give it such as budget = { "
-                    "data = \"60000/s\" }"),
+        in_schedule(
+            kTimes,
+            "6:1: service \"login\": schedule[1]: changes nothing; give it such as budget = { "
+            "data = \"60000/s\" }"),
         in_schedule(std::string(kTimes) + "budget = { bytes = '1MB/s' }",
                     "11:20: service \"login\": schedule \"sale\": budget.bytes: the service "
                     "itself has no such limit; give it one in [service.budget], or remove this"),
@@ -551,19 +553,21 @@ INSTANTIATE_TEST_SUITE_P(
         in_schedule(std::string(kTimes) + "budget = { data = '1/s' }\nin_force = ['budget.bytes']",
                     "12:13: service \"login\": schedule \"sale\": in_force[1]: is nothing that "
                     "this schedule changes; remove it"),
-        in_schedule(std::string(kTimes) + "budget = { data = '1/s' }\n[[service.schedule]]\n" +
-                        "name = 'more'\ndays = ['2026-11-13']\nfrom = '20:29'\nto = '01:00'\n" +
-                        "budget = { data = '2/s' }",
-                    "12:1: service.schedule[2]: \"more\" and \"sale\" change budget.data at the "
-                    "same time; let one end before the other begins, or change it in one of them"),
-        in_schedule(std::string(kTimes) + "budget = { data = '1/s' }\n[[service.schedule]]\n" +
-                        "name = 'more'\ndays = ['fri']\nfrom = '13:00'\nto = '14:00'\n" +
-                        "zone = 'America/New_York'\nbudget = { data = '2/s' }\n"
-                        "[[service.schedule]]\nname = 'most'\ndays = ['2026-07-10']\n"
-                        "from = '19:59'\nto = '20:00'\nzone = 'Europe/Berlin'\n"
-                        "budget = { data = '3/s' }",
-                    "19:1: service.schedule[3]: \"most\" and \"more\" change budget.data at the "
-                    "same time; let one end before the other begins, or change it in one of them"),
+        in_schedule(
+            std::string(kTimes) + "budget = { data = '1/s' }\n[[service.schedule]]\n" +
+                "name = 'more'\ndays = ['2026-11-13']\nfrom = '20:29'\nto = '01:00'\n" +
+                "budget = { data = '2/s' }",
+            "12:1: service \"login\": schedule[2]: \"more\" and \"sale\" change budget.data at the "
+            "same time; let one end before the other begins, or change it in one of them"),
+        in_schedule(
+            std::string(kTimes) + "budget = { data = '1/s' }\n[[service.schedule]]\n" +
+                "name = 'more'\ndays = ['fri']\nfrom = '13:00'\nto = '14:00'\n" +
+                "zone = 'America/New_York'\nbudget = { data = '2/s' }\n"
+                "[[service.schedule]]\nname = 'most'\ndays = ['2026-07-10']\n"
+                "from = '19:59'\nto = '20:00'\nzone = 'Europe/Berlin'\n"
+                "budget = { data = '3/s' }",
+            "19:1: service \"login\": schedule[3]: \"most\" and \"more\" change budget.data at the "
+            "same time; let one end before the other begins, or change it in one of them"),
         in_schedule(std::string(kTimes) + "budget = { data = '1/s' }\n[[service.schedule]]\n" +
                         "name = 'sale'",
                     "13:8: service \"login\": schedule \"sale\": name: stands twice; give each "
@@ -571,7 +575,7 @@ INSTANTIATE_TEST_SUITE_P(
         in_service("[service.per_source]\nconnections = { limit = 5, window = '60s' }\n"
                    "[[service.schedule]]\nname = 'sale'\ndays = ['fri']\nfrom = '19:55'\n"
                    "to = '20:30'\nper_source = { connections = '5/s' }",
-                   "11:31: service \"login\": schedule \"sale\": per_source.connections: is a "
+                   "11:30: service \"login\": schedule \"sale\": per_source.connections: is a "
                    "rate, and the service's own limit is a window; write both in the same way")));
 
 INSTANTIATE_TEST_SUITE_P(

@@ -162,14 +162,14 @@ TEST(Schedules, GiveTheServiceTheirNumbersAndGiveThemBack) {
     const ConfigFile before = with_schedules(shop(), kNoon).value();
     EXPECT_EQ(before.text, kShop) << "as it was written";
     const ConfigFile sale = with_schedules(before, kSale).value();
-    EXPECT_EQ(rate(sale, Scope::budget), "60000/s");
+    EXPECT_EQ(rate(sale, Scope::budget), "60k/s");
     EXPECT_EQ(rate(sale, Scope::per_source), "30/s");
     // Of the gate's own text, as nobody else may know what it was.
     const ConfigFile night = with_schedules(sale, kNight).value();
-    EXPECT_EQ(rate(night, Scope::budget), "5000/s");
+    EXPECT_EQ(rate(night, Scope::budget), "5k/s");
     EXPECT_EQ(rate(night, Scope::per_source), "10/s");
     const ConfigFile after = with_schedules(night, kNoon).value();
-    EXPECT_EQ(rate(after, Scope::budget), "20000/s");
+    EXPECT_EQ(rate(after, Scope::budget), "20k/s");
     EXPECT_EQ(after.policy.services[0].schedules[0].in_force.size(), 0U);
     EXPECT_EQ(with_schedules(sale, kSale).value().text, sale.text) << "once is enough";
 }
@@ -204,20 +204,20 @@ TEST(Schedules, TurnsAreAuditedWithWhatWasAndWhatIs) {
     EXPECT_EQ(begins[0].who.name, "schedule:flash-sale");
     EXPECT_EQ(begins[0].entry.action, "schedule begins");
     EXPECT_EQ(begins[0].entry.target, "login");
-    EXPECT_EQ(begins[0].entry.before, "per_source.data 10/s, budget.data 20000/s");
-    EXPECT_EQ(begins[0].entry.after, "per_source.data 30/s, budget.data 60000/s");
+    EXPECT_EQ(begins[0].entry.before, "per_source.data 10/s, budget.data 20k/s");
+    EXPECT_EQ(begins[0].entry.after, "per_source.data 30/s, budget.data 60k/s");
     EXPECT_EQ(begins[0].entry.reason, "Fri, 2026-11-11 19:55 to 20:30 Asia/Shanghai");
     const auto ends = schedule_turns(sale, before);
     ASSERT_EQ(ends.size(), 1U);
     EXPECT_EQ(ends[0].entry.action, "schedule ends");
-    EXPECT_EQ(ends[0].entry.after, "per_source.data 10/s, budget.data 20000/s");
+    EXPECT_EQ(ends[0].entry.after, "per_source.data 10/s, budget.data 20k/s");
     EXPECT_THAT(schedule_turns(sale, sale), IsEmpty());
 }
 
 TEST(Schedules, CapacityBoundsThem) {
     EXPECT_THAT(above_capacity(shop().policy),
-                ElementsAre("schedule flash-sale: login.budget.data = 60000/s is above its "
-                            "capacity of 50000/s"));
+                ElementsAre("schedule flash-sale: login.budget.data = 60k/s is above its "
+                            "capacity of 50k/s"));
 }
 
 // By the clock one ends when the other begins; in the night in which 02:30 comes twice they are due
